@@ -1,5 +1,6 @@
 //! The data planes from outside: examples of the standards, and what a hostile peer may try.
 
+mod attack;
 mod common;
 mod esp;
 mod macsec;

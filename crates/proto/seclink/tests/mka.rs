@@ -56,7 +56,7 @@ impl Station {
                     self.receive.install(sci, key);
                 }
                 Action::Prepare(key) => {
-                    self.transmit.install(key);
+                    self.transmit.prepare(key);
                 }
                 Action::Transmit(number) => {
                     assert!(self.transmit.use_association(number));

@@ -128,7 +128,7 @@ impl Group {
                     self.channels.insert(sci);
                     self.receive.install(sci, key);
                 }
-                Action::Prepare(key) => self.transmit.install(key),
+                Action::Prepare(key) => self.transmit.prepare(key),
                 Action::Transmit(number) => assert!(self.transmit.use_association(number)),
                 Action::Remove(number) => {
                     self.transmit.remove(number);

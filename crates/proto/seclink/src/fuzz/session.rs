@@ -110,7 +110,7 @@ impl Station {
         for action in self.member.take_actions() {
             match action {
                 Action::Receive(sci, key) => self.receive.install(sci, key),
-                Action::Prepare(key) => self.transmit.install(key),
+                Action::Prepare(key) => self.transmit.prepare(key),
                 Action::Transmit(number) => {
                     assert!(self.transmit.use_association(number), "a key to send with is there");
                     self.sending = number;

@@ -64,8 +64,8 @@ pub struct Transmit {
     naming: Naming,
     /// By association number.
     associations: [Option<TransmitAssociation>; 4],
-    /// The association that is sent with.
-    encoding: u8,
+    /// The association that is sent with; `None` between a key that took its number and the next order.
+    encoding: Option<u8>,
     counters: TransmitCounters,
 }
 
@@ -74,7 +74,7 @@ impl Transmit {
     #[must_use]
     pub fn new(sci: Sci, naming: Naming) -> Self {
         let counters = TransmitCounters::default();
-        Transmit { sci, naming, associations: [const { None }; 4], encoding: 0, counters }
+        Transmit { sci, naming, associations: [const { None }; 4], encoding: Some(0), counters }
     }
 
     /// The secure channel identifier that its frames carry or imply.
@@ -83,12 +83,19 @@ impl Transmit {
         self.sci
     }
 
-    /// Has a key; one of the same number is dropped.
+    /// Has a key; one of the same number is dropped. The channel sends with it at once if it sends with this number,
+    /// which is 0 at the start.
     pub fn install(&mut self, association: TransmitAssociation) {
         let number = association.number;
         if let Some(place) = self.associations.get_mut(usize::from(number)) {
             *place = Some(association);
         }
+    }
+
+    /// Has a key as [`Transmit::install`], but sends with it only after [`Transmit::use_association`].
+    pub fn prepare(&mut self, association: TransmitAssociation) {
+        self.encoding = self.encoding.filter(|encoding| *encoding != association.number);
+        self.install(association);
     }
 
     /// Drops a key.
@@ -102,7 +109,7 @@ impl Transmit {
     pub fn use_association(&mut self, number: u8) -> bool {
         let is_there = self.associations.get(usize::from(number)).is_some_and(Option::is_some);
         if is_there {
-            self.encoding = number;
+            self.encoding = Some(number);
         }
         is_there
     }
@@ -110,7 +117,7 @@ impl Transmit {
     /// The packet number that the next frame has; `None` without a key or number.
     #[must_use]
     pub fn next_number(&self) -> Option<u64> {
-        let current = self.associations.get(usize::from(self.encoding))?.as_ref()?;
+        let current = self.associations.get(usize::from(self.encoding?))?.as_ref()?;
         current.sealing.numbers().peek()
     }
 
@@ -142,7 +149,8 @@ impl Transmit {
         let user_data = before.len().checked_sub(ADDRESSES_LEN);
         let user_data = user_data.filter(|user_data| *user_data >= ETHER_TYPE_LEN);
         let user_data = user_data.ok_or(SealError::TooShort)?;
-        let place = self.associations.get_mut(usize::from(self.encoding));
+        let encoding = self.encoding.map(usize::from).ok_or(SealError::NoKey)?;
+        let place = self.associations.get_mut(encoding);
         let current = place.and_then(Option::as_mut).ok_or(SealError::NoKey)?;
         slot.grow_back(ICV_LEN)?;
         if let Err(error) = slot.open_gap(ADDRESSES_LEN, added) {

@@ -122,8 +122,7 @@ impl Participant {
     /// The key that this side sends with, if there is one.
     #[must_use]
     pub fn transmits_with(&self) -> Option<KeyIdentifier> {
-        let current = [self.saks.latest.as_ref(), self.saks.old.as_ref().map(|(old, _)| old)];
-        current.into_iter().flatten().find(|sak| sak.transmits).map(|sak| sak.identifier)
+        self.saks.transmits_with().map(|sak| sak.identifier)
     }
 
     /// Asks for a fresh key: packet numbers are going to end (§9.8), or it has been in use for long enough. Only the
@@ -257,6 +256,8 @@ impl Participant {
         let Some(peer) = self.peers.get_live_mut(member) else { return };
         let said = |is_it: bool| is_it.then_some(used.latest.key);
         (peer.receives, peer.transmits) = (said(used.latest.receives), said(used.latest.transmits));
+        let in_use = [used.latest, used.old].into_iter().find(|key| key.transmits);
+        peer.association = in_use.map(|key| key.association);
         if self.saks.latest.is_none() && used.latest.key != KeyIdentifier::default() {
             // Who makes the next key does not take the number of the one in use.
             self.association = Some(used.latest.association);
@@ -293,13 +294,7 @@ impl Participant {
         if !may {
             return;
         }
-        if let Some(latest) = &mut self.saks.latest {
-            latest.transmits = true;
-            self.actions.push(Action::Transmit(latest.parameters.association));
-        }
-        if let Some((old, _)) = &mut self.saks.old {
-            old.transmits = false;
-        }
+        self.saks.transmit(now, &mut self.actions);
         self.next_hello = now;
     }
 

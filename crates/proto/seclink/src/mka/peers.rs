@@ -29,6 +29,8 @@ pub(super) struct Heard {
     /// The key that it says to receive with, and to send with.
     pub(super) receives: Option<KeyIdentifier>,
     pub(super) transmits: Option<KeyIdentifier>,
+    /// The association number that it says to send with.
+    pub(super) association: Option<u8>,
     expires: Time,
 }
 
@@ -101,6 +103,7 @@ impl Peers {
             priority: said.priority,
             receives: None,
             transmits: None,
+            association: None,
             expires: now + LIFE_TIME,
         });
         heard.message_number = message_number;

@@ -25,7 +25,8 @@ pub(super) const RETIRE_TIME: Duration = Duration::from_secs(3);
 pub enum Action {
     /// Receive from a peer's channel with this key.
     Receive(Sci, ReceiveAssociation),
-    /// Have this key for sending, but do not send with it yet.
+    /// Have this key for sending ([`Transmit::prepare`](crate::macsec::Transmit::prepare)), but do not send with it
+    /// yet.
     Prepare(TransmitAssociation),
     /// Send with the key of this association number.
     Transmit(u8),
@@ -182,7 +183,25 @@ impl Saks {
         }
     }
 
+    /// Sends with the latest key. From now on the one before is kept for SAK Retire Time (§12.4).
+    pub(super) fn transmit(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let Some(latest) = &mut self.latest else { return };
+        latest.transmits = true;
+        actions.push(Action::Transmit(latest.parameters.association));
+        if let Some((old, until)) = &mut self.old {
+            (old.transmits, *until) = (false, now + RETIRE_TIME);
+        }
+    }
+
+    /// The key that this side sends with.
+    pub(super) fn transmits_with(&self) -> Option<&Sak> {
+        let old = self.old.as_ref().map(|(old, _)| old);
+        [self.latest.as_ref(), old].into_iter().flatten().find(|sak| sak.transmits)
+    }
+
+    /// When the key before is dropped; `None` while the latest is not sent with.
     pub(super) fn next_retirement(&self) -> Option<Time> {
+        self.latest.as_ref().filter(|latest| latest.transmits)?;
         self.old.as_ref().map(|(_, until)| *until)
     }
 }

@@ -123,6 +123,17 @@ impl Participant {
         made_for == self.live_members().map(|(member, _)| member).collect()
     }
 
+    /// The association number of the next key: the one after the last that no live member sends with. So the keys in use
+    /// stay until the next is sent with, also those of a group that was apart.
+    fn next_association(&self) -> u8 {
+        let own = self.saks.transmits_with().map(|sak| sak.parameters.association);
+        let of_peers = self.peers.live().filter_map(|(_, peer)| peer.association);
+        let in_use: BTreeSet<u8> = of_peers.chain(own).collect();
+        let next = self.association.map_or(0, |last| last.wrapping_add(1));
+        let mut candidates = (0..4).map(|further| next.wrapping_add(further) & 3);
+        candidates.find(|candidate| !in_use.contains(candidate)).unwrap_or(next & 3)
+    }
+
     /// This member and the live ones, with their channels.
     fn live_members(&self) -> impl Iterator<Item = (MemberIdentifier, Sci)> {
         let own = (self.identity.member, self.sci);
@@ -142,7 +153,7 @@ impl Participant {
         let key = self.keys.sak(&*nonce, &named, number, self.suite.key_len());
         let Some(key) = key else { return };
         let parameters = Parameters {
-            association: self.association.map_or(0, |last| last.wrapping_add(1) & 3),
+            association: self.next_association(),
             suite: self.suite,
             confidentiality: self.confidentiality,
             key,
