@@ -127,6 +127,9 @@ impl Findings {
             self.usual().into_iter().filter(|row| row.point.protocol.to_string() != "plain");
         let mut rows: Vec<(&Row, f64)> =
             protected.filter_map(|row| Some((row, value(row)?))).collect();
+        // Delays at different loads make no ranking.
+        let load = rows.first().map(|(row, _)| row.point.load.clone());
+        rows.retain(|(row, _)| Some(&row.point.load) == load.as_ref());
         rows.sort_by(|a, b| a.1.total_cmp(&b.1));
         if better == Better::More {
             rows.reverse();

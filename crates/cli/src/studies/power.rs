@@ -29,6 +29,17 @@ pub fn caution(findings: &dyn Findings) -> Option<Caution> {
     })
 }
 
+/// More repeats than this are told as more than so many.
+const MOST_REPEATS: usize = 10_000;
+
+/// Returns a number of repeats in words.
+fn repeats(needed: usize) -> String {
+    match needed {
+        0..=MOST_REPEATS => counted(needed, "repeat"),
+        _ => format!("more than {}", counted(MOST_REPEATS, "repeat")),
+    }
+}
+
 /// Draws of labels for a ranking's rate of false claims.
 const DRAWS: u32 = 1000;
 
@@ -43,7 +54,7 @@ pub fn markdown(findings: &dyn Findings) -> Option<String> {
             "| {title} | {} | {} | {} | {:.1} % |\n",
             ranking.comparisons(),
             known(ranked.detectable().map(percent)),
-            known(ranked.pairs_for_margin().map(|pairs| pairs.to_string())),
+            known(ranked.pairs_for_margin().map(repeats)),
             placebo(ranking, DRAWS, 1).rate() * 100.0
         )
     };
@@ -61,7 +72,7 @@ fn sentence(title: &str, ranked: &Ranked<'_>) -> String {
         (Some(least), Some(needed), _) => format!(
             "{title}: these samples show differences of {} or more ({tested}); {margin} needs {}.",
             percent(least),
-            counted(needed, "repeat")
+            repeats(needed)
         ),
         _ => format!("{title}: {tested}."),
     }
