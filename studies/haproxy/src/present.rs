@@ -4,7 +4,9 @@ use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Cell, Column, Inline, KeyFigure, Note, Section, Table, decimals};
 use serde_json::{Value, json};
 use stats::Estimate;
+use stats::claims::{Better, MARGIN, Ranking, Words};
 use study::{Counterpart, Subject};
+use units::counted;
 
 use crate::point::Scenario;
 use crate::summary::{Program, Row, Summary};
@@ -39,22 +41,36 @@ impl Findings {
         Scenario::ALL.iter().find(measured).copied().unwrap_or(Scenario::Full)
     }
 
-    /// The row that costs HAProxy least per connection in the answer's scenario, and that which costs most.
-    fn ends(&self) -> Option<(Rated<'_>, Rated<'_>)> {
+    /// The rows of the answer, the least CPU time per connection first: one scenario, TLS version and number of
+    /// threads, those measured first.
+    fn rated(&self) -> Vec<Rated<'_>> {
         let scenario = self.scenario();
         let rows = self.summary.rows.iter().filter(|row| row.cell.scenario == scenario);
-        let costs = rows.filter_map(|row| Some((row, row.server_cpu_us?.value)));
-        let mut costs: Vec<(&Row, f64)> = costs.collect();
+        let mut costs: Vec<Rated<'_>> =
+            rows.filter_map(|row| Some((row, row.server_cpu_us?.value))).collect();
+        let like = costs.first().map(|(row, _)| (row.cell.version, row.cell.threads));
+        costs.retain(|(row, _)| Some((row.cell.version, row.cell.threads)) == like);
         costs.sort_by(|a, b| a.1.total_cmp(&b.1));
-        Some((*costs.first()?, *costs.last()?))
+        costs
+    }
+
+    fn ranking(&self) -> Ranking {
+        let mut ranking = Ranking::new(Better::Less, MARGIN);
+        for (row, _) in self.rated() {
+            ranking.push_turns(build(row), &row.cpu_by_run);
+        }
+        ranking
     }
 }
 
+/// Words of a ranking by CPU time.
+const CHEAPEST: Words = Words { wins: "is cheapest", behind: "dearer", pairs: "runs" };
+
 fn what(scenario: Scenario) -> &'static str {
     match scenario {
-        Scenario::Full => "A full handshake",
-        Scenario::Chain => "A connection resumed through the chain",
-        Scenario::Quic => "A full handshake over QUIC",
+        Scenario::Full => "a full handshake",
+        Scenario::Chain => "a connection resumed through the chain",
+        Scenario::Quic => "a full handshake over QUIC",
     }
 }
 
@@ -74,24 +90,29 @@ impl study::Findings for Findings {
     }
 
     fn answer(&self) -> Vec<Inline> {
-        let Some(((best, least), (worst, most))) = self.ends() else {
+        let rated = self.rated();
+        let Some((first, _)) = rated.first() else {
             let text = format!("No run of `{}` showed what it should.", self.scenario());
             return vec![Inline::new().text(text)];
         };
-        let first = format!(
-            "{} costs HAProxy least with {}: {least:.0} µs of CPU time per connection",
+        let cost = |at: usize| rated.get(at).map_or(String::new(), |(_, us)| format!("{us:.0} µs"));
+        let said = CHEAPEST.sentence(&self.ranking().verdict(), cost);
+        vec![Inline::new().text(format!(
+            "HAProxy's CPU time for {} ({}): {said}.",
             what(self.scenario()),
-            build(best)
-        );
-        let rest = match std::ptr::eq(best, worst) {
-            true => ".".to_owned(),
-            false => format!(", and most with {}: {most:.0} µs.", build(worst)),
-        };
-        vec![Inline::new().text(first + &rest)]
+            counted(first.cell.threads, "thread"),
+        ))]
+    }
+
+    fn rankings(&self) -> Vec<(String, Ranking)> {
+        let ranking = self.ranking();
+        let title = format!("HAProxy's CPU time for {}", what(self.scenario()));
+        (ranking.len() > 1).then_some((title, ranking)).into_iter().collect()
     }
 
     fn key_figures(&self) -> Vec<KeyFigure> {
-        let least = self.ends().map(|((best, least), _)| KeyFigure {
+        let rated = self.rated();
+        let least = rated.first().map(|(best, least)| KeyFigure {
             value: format!("{least:.0}"),
             unit: "µs".to_owned(),
             label: format!(
@@ -304,18 +325,14 @@ mod tests {
         assert_eq!(findings.tables().len(), 2);
         assert!(findings.empty().is_none());
         let answer = findings.answer()[0].to_plain();
-        assert!(
-            answer.contains(
-                "A full handshake costs HAProxy least with openssl-1.1.1w with pthread locks: 999 µs"
-            ),
-            "{answer}"
-        );
+        assert!(answer.starts_with("HAProxy's CPU time for a full handshake ("), "{answer}");
+        assert!(answer.contains("openssl-1.1.1w with pthread locks 999 µs"), "{answer}");
+        assert!(answer.contains("too few runs to rank them (3, and "), "{answer}");
         let mut chain = samples();
         chain.retain(|sample| sample.point["scenario"] == "chain");
         let answer = Findings::new(Summary::of(&chain)).answer()[0].to_plain();
-        assert!(
-            answer.starts_with("A connection resumed through the chain costs HAProxy least with")
-        );
+        let through = "HAProxy's CPU time for a connection resumed through the chain (";
+        assert!(answer.starts_with(through), "{answer}");
         let (_, ours) = &findings.counterparts()[0];
         assert!(matches!(ours, Counterpart::NotMeasured { .. }), "no AWS-LC: {ours:?}");
         let ours =

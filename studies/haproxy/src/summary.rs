@@ -117,6 +117,9 @@ pub struct Row {
     pub published: Option<PublishedRatio>,
     /// The command that measures the cell again.
     pub command: String,
+    /// HAProxy's CPU time per connection by run, in microseconds: runs of one number took turns.
+    #[serde(skip)]
+    pub(crate) cpu_by_run: BTreeMap<u32, f64>,
 }
 
 /// A ratio of HAProxy 2025.
@@ -220,6 +223,7 @@ fn row(cell: &Cell, samples: &[&Sample], cells: &BTreeMap<Cell, Vec<&Sample>>) -
         cpu_ratio: ratio(value::SERVER_CPU),
         published: published::ratio(cell.scenario, &cell.library, cell.locks)
             .map(|(library, ratio)| PublishedRatio { library: library.to_owned(), ratio }),
+        cpu_by_run: values(samples, value::SERVER_CPU),
         command: samples.first().map(|sample| sample.command.clone()).unwrap_or_default(),
     }
 }

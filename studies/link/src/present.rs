@@ -1,5 +1,7 @@
 //! The summary as an answer with its evidence: for the terminal and for the report.
 
+use std::collections::BTreeMap;
+
 use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
@@ -121,7 +123,7 @@ impl Findings {
         &self,
         better: Better,
         value: impl Fn(&Row) -> Option<f64>,
-        turns: impl Fn(&Row) -> Vec<Option<f64>>,
+        turns: impl Fn(&Row) -> &BTreeMap<u32, f64>,
     ) -> (Vec<(String, f64)>, Ranking) {
         let protected =
             self.usual().into_iter().filter(|row| row.point.protocol.to_string() != "plain");
@@ -136,7 +138,7 @@ impl Findings {
         }
         let mut ranking = Ranking::new(better, MARGIN);
         for (row, _) in &rows {
-            ranking.push(row.point.protocol.to_string(), turns(row));
+            ranking.push_turns(row.point.protocol.to_string(), turns(row));
         }
         (
             rows.into_iter().map(|(row, value)| (row.point.protocol.to_string(), value)).collect(),
@@ -146,12 +148,12 @@ impl Findings {
 
     fn by_rate(&self) -> (Vec<(String, f64)>, Ranking) {
         let of = |row: &Row| Some(row.throughput_mbps?.value);
-        self.ranked(Better::More, of, |row| row.turns.throughput_mbps.clone())
+        self.ranked(Better::More, of, |row| &row.turns.throughput_mbps)
     }
 
     fn by_time(&self) -> (Vec<(String, f64)>, Ranking) {
         let of = |row: &Row| Some(row.median_us?.value);
-        self.ranked(Better::Less, of, |row| row.turns.median_us.clone())
+        self.ranked(Better::Less, of, |row| &row.turns.median_us)
     }
 
     /// Ranks the protocols by what they bear, or else by the delay that they add.
@@ -246,10 +248,10 @@ enum Known {
 }
 
 /// Compares trials that took turns.
-fn against(better: Better, ours: &[Option<f64>], theirs: &[Option<f64>]) -> Known {
+fn against(better: Better, ours: &BTreeMap<u32, f64>, theirs: &BTreeMap<u32, f64>) -> Known {
     let mut ranking = Ranking::new(better, MARGIN);
-    ranking.push("ours", ours.iter().copied());
-    ranking.push("theirs", theirs.iter().copied());
+    ranking.push_turns("ours", ours);
+    ranking.push_turns("theirs", theirs);
     match ranking.verdict().between(0, 1) {
         Some(one) => match one.verdict {
             Verdict::Better | Verdict::Worse => Known::Difference,

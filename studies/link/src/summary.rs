@@ -59,9 +59,9 @@ pub struct Row {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Turns {
     /// Highest rate without loss, in Mbit/s.
-    pub(crate) throughput_mbps: Vec<Option<f64>>,
+    pub(crate) throughput_mbps: BTreeMap<u32, f64>,
     /// Median delay one way, in microseconds.
-    pub(crate) median_us: Vec<Option<f64>>,
+    pub(crate) median_us: BTreeMap<u32, f64>,
 }
 
 fn as_fields<S: serde::Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
@@ -153,16 +153,9 @@ fn values(samples: &[&Sample], name: &str) -> Vec<f64> {
     good(samples).filter_map(|sample| sample.values.get(name).copied()).collect()
 }
 
-/// Most turns that are compared: a results folder may claim any number.
-const MOST_TURNS: u32 = 100_000;
-
 /// Returns a value by turn.
-fn by_turn(samples: &[&Sample], name: &str) -> Vec<Option<f64>> {
-    let known = good(samples).filter(|sample| sample.repeat < MOST_TURNS);
-    let known = known.filter_map(|sample| Some((sample.repeat, *sample.values.get(name)?)));
-    let known: BTreeMap<u32, f64> = known.collect();
-    let turns = known.last_key_value().map_or(0, |(last, _)| last + 1);
-    (0..turns).map(|turn| known.get(&turn).copied()).collect()
+fn by_turn(samples: &[&Sample], name: &str) -> BTreeMap<u32, f64> {
+    good(samples).filter_map(|sample| Some((sample.repeat, *sample.values.get(name)?))).collect()
 }
 
 fn row(point: Point, samples: &[&Sample]) -> Row {

@@ -13,9 +13,6 @@ use crate::point::{Handshake, Point, Tls};
 use crate::sample::{WATERFALL, Waterfall, value};
 use crate::window::{InitialWindow, Window};
 
-/// Most turns that are compared.
-const MOST_TURNS: u32 = 100_000;
-
 /// A way to load a page.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
@@ -75,11 +72,9 @@ impl Row {
         self.by_repeat.values().copied()
     }
 
-    /// The page load time of each turn, in milliseconds, where it is whole.
-    pub(crate) fn loads_by_turn(&self) -> Vec<Option<f64>> {
-        let turns = self.by_repeat.last_key_value().map_or(0, |(last, _)| last + 1);
-        // A results folder may claim any number of turns.
-        (0..turns.min(MOST_TURNS)).map(|turn| self.by_repeat.get(&turn).copied()).collect()
+    /// The page load time of each turn whose load is whole, in milliseconds.
+    pub(crate) fn loads_by_turn(&self) -> &BTreeMap<u32, f64> {
+        &self.by_repeat
     }
 
     pub(crate) fn of(point: &Point, command: &str) -> Row {

@@ -121,7 +121,7 @@ impl Group {
         let plain = self.is_plain();
         let mut ranking = Ranking::new(Better::Less, MARGIN);
         for row in self.by_median() {
-            ranking.push(row.label(plain), row.loads_by_turn());
+            ranking.push_turns(row.label(plain), row.loads_by_turn());
         }
         ranking
     }

@@ -39,9 +39,6 @@ pub struct Cell {
     pub command: String,
 }
 
-/// Most rounds that are compared.
-const MOST_ROUNDS: u32 = 100_000;
-
 /// A slice is flagged if its threads had work and did not run for more than this share of its time.
 pub const WAITED_SHARE: f64 = 0.05;
 
@@ -63,13 +60,8 @@ impl Cell {
     }
 
     /// Returns good measurements of one value by round; cells of one round took turns.
-    #[must_use]
-    pub fn by_round(&self, name: &str) -> Vec<Option<f64>> {
-        let none = BTreeMap::new();
-        let values = self.values.get(name).unwrap_or(&none);
-        let rounds = values.last_key_value().map_or(0, |(last, _)| last + 1);
-        // A results folder may claim any number of rounds.
-        (0..rounds.min(MOST_ROUNDS)).map(|round| values.get(&round).copied()).collect()
+    pub(crate) fn by_round(&self, name: &str) -> Option<&BTreeMap<u32, f64>> {
+        self.values.get(name)
     }
 
     /// One value of both cells, repeat by repeat: those that took turns.

@@ -1,5 +1,7 @@
 //! What to change: the answer, and a table of changes.
 
+use std::collections::BTreeMap;
+
 use report::{Cell, Column, Inline, KeyFigure, Row, Section, Table};
 use stats::claims::{Better, MARGIN, Ranking, Words};
 use tls_drivers::{Suite, Workload};
@@ -37,8 +39,8 @@ fn costs(findings: &Findings) -> Option<Costs<'_>> {
     medians.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut ranking = Ranking::new(Better::Less, MARGIN);
     for (name, _) in &medians {
-        let rounds = find(name).map(|cell| cell.by_round(value::SERVER_CPU)).unwrap_or_default();
-        ranking.push(findings.summary.title(name), rounds);
+        let rounds = find(name).and_then(|cell| cell.by_round(value::SERVER_CPU));
+        ranking.push_turns(findings.summary.title(name), rounds.unwrap_or(&BTreeMap::new()));
     }
     (!medians.is_empty()).then_some(Costs { suite, medians, ranking })
 }

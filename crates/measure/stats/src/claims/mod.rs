@@ -13,6 +13,8 @@
 //! | the interval lies within the margin | [`Verdict::Equivalent`] |
 //! | else | [`Verdict::Undecided`] |
 
+use std::collections::BTreeMap;
+
 mod compared;
 mod interval;
 mod placebo;
@@ -27,6 +29,9 @@ pub use words::{Words, percent};
 pub const ALPHA: f64 = 0.05;
 /// Margin of equivalence where a plan names none: 5 %.
 pub const MARGIN: f64 = 0.05;
+
+/// Most turns that are compared: results of strangers may claim any number.
+const MOST_TURNS: u32 = 100_000;
 
 /// Whether less or more of a value is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +68,13 @@ impl Ranking {
     pub fn push(&mut self, name: impl Into<String>, values: impl IntoIterator<Item = Option<f64>>) {
         let values = values.into_iter().map(|value| value.filter(|value| value.is_finite()));
         self.groups.push(Group { name: name.into(), values: values.collect() });
+    }
+
+    /// Adds a group of values by turn: values of one turn make a pair.
+    pub fn push_turns(&mut self, name: impl Into<String>, turns: &BTreeMap<u32, f64>) {
+        let all = turns.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+        let values = (0..all.min(MOST_TURNS)).map(|turn| turns.get(&turn).copied());
+        self.push(name, values);
     }
 
     /// Returns the number of groups.
