@@ -14,8 +14,8 @@ use wire::{icmpv4, icmpv6, ipv4, ipv6};
 
 use crate::device::{Device, Opened, Received, Taken};
 use crate::discovery::Discovery;
+use crate::icmp::{self, Reported};
 use crate::outbox::{Flushed, Outbox};
-use crate::path_mtu;
 use crate::routes::Routes;
 use crate::waiters::{Afterwards, Kept, Waiters};
 
@@ -446,11 +446,11 @@ impl Input<'_> {
 
     fn handle_icmpv4(&mut self, packet: &[u8]) {
         let Some(reported) =
-            ipv4::Packet::new_checked(packet).ok().as_ref().and_then(path_mtu::from_v4)
+            ipv4::Packet::new_checked(packet).ok().as_ref().and_then(icmp::from_v4)
         else {
             return;
         };
-        self.set_path_mtu(reported);
+        self.report(reported);
     }
 
     fn handle_icmpv6(&mut self, received: &Received<'_>) {
@@ -459,26 +459,30 @@ impl Input<'_> {
         if !message.checksum_ok(packet.source(), packet.destination()) {
             return;
         }
-        let Ok(Some(repr)) = icmpv6::Repr::parse(&message) else { return };
-        if let Some(discovery) = &mut self.discovery
+        if let Ok(Some(repr)) = icmpv6::Repr::parse(&message)
+            && let Some(discovery) = &mut self.discovery
             && discovery.handle_icmpv6(self.now, self.routes, received.source, &packet, &repr)
         {
             return;
         }
-        if let Some(reported) = path_mtu::from_v6(&repr)
+        if let Some(reported) = icmp::from_v6(&message)
             && self.routes.owns(packet.destination().into())
         {
-            self.set_path_mtu(reported);
+            self.report(reported);
         }
     }
 
-    fn set_path_mtu(&mut self, reported: tcp::PathMtu) {
-        if !self.routes.owns(reported.local.ip()) {
+    fn report(&mut self, reported: Reported) {
+        if !self.routes.owns(reported.local()) {
             return;
         }
-        match self.endpoint.set_path_mtu(self.now, reported) {
-            Ok(()) => tracing::debug!(remote = %reported.remote, mtu = reported.mtu, "path MTU"),
-            Err(reason) => tracing::debug!(?reported, ?reason, "path MTU message ignored"),
+        let result = match reported {
+            Reported::PathMtu(reported) => self.endpoint.set_path_mtu(self.now, reported),
+            Reported::Error(reported) => self.endpoint.report_icmp_error(self.now, reported),
+        };
+        match result {
+            Ok(()) => tracing::debug!(?reported, "ICMP"),
+            Err(reason) => tracing::debug!(?reported, ?reason, "ICMP message ignored"),
         }
     }
 }

@@ -62,4 +62,6 @@ pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, EventKind, Ignored, ListenError, ListenerId,
     StreamError,
 };
-pub use info::{Checksum, Counters, Hold, Info, PathMtu, State, SynData, Transmit};
+pub use info::{
+    Checksum, Counters, Hold, IcmpError, IcmpKind, Info, PathMtu, State, SynData, Transmit,
+};
