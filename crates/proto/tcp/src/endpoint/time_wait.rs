@@ -38,6 +38,9 @@ impl Endpoint {
             self.time_wait.remove(tuple);
             return Waited::Over { used: last.send_next };
         }
+        if segment.ack.is_none() && !segment.is(Flags::SYN) {
+            return Waited::Taken(Err(Ignored::Unacceptable));
+        }
         let end = segment.seq + segment.sequence_len();
         // The peer's FIN once more, the last that it sent, begins the 2 MSL again; any other has another number.
         if segment.is(Flags::FIN) && end == last.receive_next {

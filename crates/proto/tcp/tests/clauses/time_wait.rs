@@ -124,6 +124,17 @@ fn segments_outside_the_window_are_acknowledged() {
     }
 }
 
+/// RFC 9293 §3.10.7.4, fifth check: a segment without ACK is dropped.
+#[test]
+fn a_segment_without_an_ack_draws_nothing() {
+    for seq in [0, 1, 2, 100_000] {
+        let mut bench = waiting(false);
+        bench.at(2000);
+        let fin = bench.acking(2).no_ack().seq(seq).flags(Flags::FIN);
+        assert!(bench.give(fin).is_empty(), "{seq}");
+    }
+}
+
 /// An ACK in its place is the end of the exchange, and so is an old one.
 #[test]
 fn an_ack_in_its_place_draws_nothing() {

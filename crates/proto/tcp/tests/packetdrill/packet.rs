@@ -194,7 +194,11 @@ impl Flow {
             source_port: self.remote.port(),
             destination_port: self.local.port(),
             sequence: segment.start.wrapping_add(Self::shift(self.theirs, syn)),
-            acknowledgment: segment.ack.map(|ack| ack.wrapping_add(ours)),
+            // The flag decides, whatever the line says.
+            acknowledgment: segment
+                .flags
+                .contains('.')
+                .then(|| segment.ack.unwrap_or(0).wrapping_add(ours)),
             flags: flags(&segment.flags),
             window: segment.window.unwrap_or(0),
             options: list,

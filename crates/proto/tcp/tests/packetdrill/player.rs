@@ -1,6 +1,5 @@
 //! Plays a script's events one after another.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use units::Time;
@@ -23,29 +22,34 @@ pub fn play(text: &str) -> Verdict {
         Ok(settings) => settings,
         Err(verdict) => return verdict,
     };
-    let mut player = Player {
-        world: World::new(settings),
-        before: Duration::ZERO,
-        but: BTreeSet::new(),
-        waiting: None,
-    };
-    for event in &script.events {
+    let mut player = Player { world: World::new(settings), before: Duration::ZERO, waiting: None };
+    for (at, event) in script.events.iter().enumerate() {
+        player.world.next_syn = next_syn(script.events.get(at..).unwrap_or(&[]));
         if let Err(failure) = player.play(event) {
             return Verdict::of(event.line, failure);
         }
     }
     match player.finish_waiting() {
-        Ok(()) => Verdict::Pass(player.but),
+        Ok(()) => Verdict::Pass(player.world.but),
         Err((line, failure)) => Verdict::of(line, failure),
     }
+}
+
+/// Payload of the next packet that is sent, if that is a SYN.
+fn next_syn(events: &[Event]) -> Option<usize> {
+    let segment = events.iter().find_map(|event| match &event.what {
+        What::Packet { inbound: false, line: Line { protocol: Protocol::Tcp(segment), .. } } => {
+            Some(segment)
+        }
+        _ => None,
+    })?;
+    segment.is_syn().then_some(segment.len)
 }
 
 struct Player {
     world: World,
     /// The time of the event before, from the script's beginning.
     before: Duration,
-    /// Differences that are no failures.
-    but: BTreeSet<&'static str>,
     /// A call that waits, and until when it may.
     waiting: Option<(usize, Call, Duration)>,
 }
@@ -123,7 +127,7 @@ impl Player {
         let when = self.world.script_time(sent.at);
         let Some(flow) = &mut self.world.flow else { return Ok(()) };
         let notes = flow.compare(segment, &sent)?;
-        self.but.extend(notes);
+        self.world.but.extend(notes);
         let early = low.is_some_and(|low| when + tolerance < low);
         if early || high.is_some_and(|high| when > high + tolerance) {
             let low = low.unwrap_or_default().as_secs_f64();
@@ -181,11 +185,11 @@ impl Player {
             let condition = rest.split(',').next().unwrap_or(rest).trim_matches(['(', ')', ' ']);
             let words: Vec<_> = condition.split_whitespace().collect();
             let [name, operator, number] = words[..] else {
-                self.but.insert("asserts");
+                self.world.but.insert("asserts");
                 continue;
             };
             let (Some(is), Ok(number)) = (self.field(name), number.parse::<u64>()) else {
-                self.but.insert("asserts");
+                self.world.but.insert("asserts");
                 continue;
             };
             let holds = match operator {

@@ -101,6 +101,7 @@ fn event(cursor: &mut Cursor<'_>, line: usize) -> Result<Event, String> {
             let end = point(cursor)?;
             at = When::Between(begin, with_kind(end, begin));
         } else if cursor.eat("...") {
+            cursor.skip_blank();
             until = Some(with_kind(point(cursor)?, begin));
         }
     }

@@ -94,6 +94,8 @@ fn shell(text: &str, config: &mut Config) -> Result<(), String> {
         let name = program.rsplit('/').next().unwrap_or(program);
         match name {
             "defaults.sh" | "set_sysctls.sh" | "true" | "sleep" | "sync" | "echo" | "kldload" => {}
+            // They look at the host, or put it back.
+            "sockstat" | "netstat" | "ss" | "nstat" | "sysctl_restore_${PPID}.sh" => {}
             "ip" if line.contains("tcp_metrics") => {}
             "sysctl" | "set_sysctls.py" => {
                 let rest =
@@ -179,6 +181,9 @@ fn parameter(name: &str, value: &str, config: &mut Config) -> Result<(), String>
     let first = numbers.first().copied().unwrap_or(0);
     let (flag, seconds) = (first != 0, Duration::from_secs(first));
     let last = name.rsplit('.').next().unwrap_or(name);
+    if name.starts_with("kern.") {
+        return Ok(());
+    }
     if name.starts_with("net.inet") {
         return free_bsd(name, first, config).or_else(|()| refuse());
     }

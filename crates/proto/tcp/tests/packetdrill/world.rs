@@ -1,6 +1,6 @@
 //! The endpoint in virtual time, its packets and its sockets.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tcp::{Checksum, ConnectionId, Endpoint, EventKind, ListenerId};
@@ -54,6 +54,10 @@ pub struct World {
     /// The connection that the script's packets are of.
     pub flow: Option<Flow>,
     pub listener: Option<ListenerId>,
+    /// Payload of the SYN that the script expects next.
+    pub next_syn: Option<usize>,
+    /// Differences that are no failures.
+    pub but: BTreeSet<&'static str>,
     sent: VecDeque<Sent>,
     buffer: Vec<u8>,
     next_peer: u16,
@@ -68,6 +72,8 @@ impl World {
             descriptors: BTreeMap::new(),
             flow: None,
             listener: None,
+            next_syn: None,
+            but: BTreeSet::new(),
             sent: VecDeque::new(),
             buffer: vec![0; 70_000],
             next_peer: FIRST_PEER,
@@ -137,9 +143,11 @@ impl World {
     fn position(&self) -> Option<usize> {
         let flow = self.flow.as_ref()?;
         // The port of a connection that this side opens is not known before its SYN.
-        self.sent.iter().position(|sent| {
-            sent.destination == flow.remote && (sent.source == flow.local || flow.local.port() == 0)
-        })
+        let is_ours = |sent: &Sent| match flow.local.port() {
+            0 => sent.segment().flags().has(wire::tcp::Flags::SYN),
+            _ => sent.source == flow.local,
+        };
+        self.sent.iter().position(|sent| sent.destination == flow.remote && is_ours(sent))
     }
 
     /// The next packet of the script's connection, if there is one until `end`. Segments that follow are joined to
@@ -265,6 +273,9 @@ fn unreachable_code(ipv6: bool, name: &str) -> Option<u8> {
         "address_unreachable",
         "port_unreachable",
     ];
+    if name.is_empty() {
+        return Some(0);
+    }
     let names = if ipv6 { &V6[..] } else { &V4[..] };
     names.iter().position(|known| *known == name).map(|code| code as u8)
 }
