@@ -7,14 +7,13 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::task::Waker;
 
-use tcp::{ConnectionId, Endpoint, EventKind, ListenerId, State};
+use tcp::{Checksum, ConnectionId, Endpoint, EventKind, ListenerId, State};
 use units::Time;
 use wire::ethernet::EtherType;
-use wire::{icmpv4, icmpv6, ipv4, ipv6};
+use wire::{icmpv4, icmpv6, ipv6};
 
 use crate::device::{Device, Opened, Received, Taken};
 use crate::discovery::Discovery;
-use crate::icmp::{self, Reported};
 use crate::outbox::{Flushed, Outbox};
 use crate::routes::Routes;
 use crate::waiters::{Afterwards, Kept, Waiters};
@@ -429,7 +428,7 @@ impl Input<'_> {
         };
         let ours = self.routes.owns(destination);
         match (*protocol, destination) {
-            (icmpv4::PROTOCOL, IpAddr::V4(_)) if ours => self.handle_icmpv4(packet),
+            (icmpv4::PROTOCOL, IpAddr::V4(_)) if ours => self.report(packet),
             // Solicitations come to groups.
             (icmpv6::PROTOCOL, IpAddr::V6(_)) => self.handle_icmpv6(&received),
             _ if ours => {
@@ -444,15 +443,6 @@ impl Input<'_> {
         }
     }
 
-    fn handle_icmpv4(&mut self, packet: &[u8]) {
-        let Some(reported) =
-            ipv4::Packet::new_checked(packet).ok().as_ref().and_then(icmp::from_v4)
-        else {
-            return;
-        };
-        self.report(reported);
-    }
-
     fn handle_icmpv6(&mut self, received: &Received<'_>) {
         let Ok(packet) = ipv6::Packet::new_checked(received.packet) else { return };
         let Ok(message) = icmpv6::Message::new_checked(packet.payload()) else { return };
@@ -465,24 +455,16 @@ impl Input<'_> {
         {
             return;
         }
-        if let Some(reported) = icmp::from_v6(&message)
-            && self.routes.owns(packet.destination().into())
-        {
-            self.report(reported);
+        if self.routes.owns(packet.destination().into()) {
+            self.report(received.packet);
         }
     }
 
-    fn report(&mut self, reported: Reported) {
-        if !self.routes.owns(reported.local()) {
-            return;
-        }
-        let result = match reported {
-            Reported::PathMtu(reported) => self.endpoint.set_path_mtu(self.now, reported),
-            Reported::Error(reported) => self.endpoint.report_icmp_error(self.now, reported),
-        };
-        match result {
-            Ok(()) => tracing::debug!(?reported, "ICMP"),
-            Err(reason) => tracing::debug!(?reported, ?reason, "ICMP message ignored"),
+    /// ICMP errors are about the endpoint's segments, or of no use.
+    fn report(&mut self, packet: &[u8]) {
+        match self.endpoint.handle_packet(self.now, packet, Checksum::Verify) {
+            Ok(()) => tracing::debug!("an ICMP error was taken"),
+            Err(reason) => tracing::trace!(?reason, "ICMP message ignored"),
         }
     }
 }

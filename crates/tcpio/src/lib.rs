@@ -39,7 +39,6 @@ mod driver;
 mod engine;
 mod error;
 mod filter;
-mod icmp;
 mod interface;
 mod listener;
 mod neighbours;

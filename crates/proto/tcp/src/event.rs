@@ -194,7 +194,7 @@ pub enum Ignored {
     /// It is no whole IP packet, or a fragment.
     #[error("not a whole IP packet")]
     NotIp,
-    /// It carries something else.
+    /// It carries something else, and no ICMP error about a segment.
     #[error("not TCP")]
     NotTcp,
     /// Its TCP header is malformed.

@@ -8,6 +8,7 @@ use super::{Endpoint, MAX_REPLIES, Stray};
 use crate::config::SynWithData;
 use crate::connection::{Accepted, Connection, Context, HalfOpen, Reply};
 use crate::event::ListenerId;
+use crate::icmp::{self, Reported};
 use crate::segment::{Outgoing, Segment};
 use crate::{Checksum, Ignored};
 
@@ -15,7 +16,7 @@ use crate::{Checksum, Ignored};
 const COOKIES_LIVE: std::time::Duration = std::time::Duration::from_secs(128);
 
 impl Endpoint {
-    /// Takes one whole IP packet. Never panics, whatever it holds.
+    /// Takes one whole IP packet: a segment, or an ICMP error about one of ours. Never panics, whatever it holds.
     ///
     /// # Errors
     /// Why it was ignored. It may have drawn an answer all the same.
@@ -25,11 +26,14 @@ impl Endpoint {
         packet: &[u8],
         checksum: Checksum,
     ) -> Result<(), Ignored> {
-        let segment = Segment::parse(packet, checksum).inspect_err(|ignored| {
-            if *ignored == Ignored::Checksum {
-                self.counters.bad_checksums += 1;
+        let segment = match Segment::parse(packet, checksum) {
+            Ok(segment) => segment,
+            Err(Ignored::NotTcp) => return self.take_icmp(now, packet),
+            Err(ignored) => {
+                self.counters.bad_checksums += u64::from(ignored == Ignored::Checksum);
+                return Err(ignored);
             }
-        })?;
+        };
         self.counters.segments_in += 1;
         let tuple = (segment.local, segment.remote);
         if let Some(index) = self.table.find(&tuple) {
@@ -47,6 +51,13 @@ impl Endpoint {
                 self.reset(&segment);
                 Err(Ignored::NoConnection)
             }
+        }
+    }
+
+    fn take_icmp(&mut self, now: Time, packet: &[u8]) -> Result<(), Ignored> {
+        match icmp::parse(packet)? {
+            Reported::PathMtu(reported) => self.set_path_mtu(now, reported),
+            Reported::Error(reported) => self.report_icmp_error(now, reported),
         }
     }
 

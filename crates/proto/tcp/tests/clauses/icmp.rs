@@ -118,3 +118,34 @@ fn an_error_comes_too_late() {
     bench.give(bench.made_syn_ack(1, mss(1460)).flags(Flags::RST));
     assert_eq!(report(&mut bench, 0, IcmpKind::PortUnreachable), Err(Ignored::NoConnection));
 }
+
+/// The endpoint takes an ICMP error as a packet.
+#[test]
+fn an_error_comes_as_a_packet() {
+    for (code, over) in [(1, false), (3, true)] {
+        let (mut bench, syn) = Bench::connecting(Config::default(), Default::default());
+        // Header and 8 bytes of the SYN (RFC 792).
+        let mut message = [&[3, code, 0, 0, 0, 0, 0, 0][..], &syn.packet[..28]].concat();
+        let sum = wire::checksum::Sum::new().plus(&message).finish();
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        let header = wire::ipv4::Repr {
+            source: "203.0.113.9".parse().unwrap(),
+            destination: "192.0.2.1".parse().unwrap(),
+            protocol: wire::icmpv4::PROTOCOL,
+            traffic_class: 0,
+            identification: 0,
+            dont_fragment: false,
+            time_to_live: 60,
+            payload_len: message.len(),
+        };
+        let mut packet = vec![0; wire::ipv4::HEADER_LEN];
+        header.emit(&mut packet).unwrap();
+        packet.extend(&message);
+        let taken = bench.endpoint.handle_packet(bench.now, &packet, Checksum::Verify);
+        assert_eq!(taken, Ok(()));
+        assert_eq!(bench.state() == State::Closed, over);
+        packet[30] ^= 1;
+        let spoilt = bench.endpoint.handle_packet(bench.now, &packet, Checksum::Verify);
+        assert_eq!(spoilt, Err(Ignored::Checksum));
+    }
+}

@@ -1,14 +1,12 @@
-//! ICMP errors about packets of ours, as the endpoint takes them.
-//!
-//! The endpoint checks that the quoted segment is one that is under way (RFC 5927 §4 and §7) before it
-//! believes them.
+//! ICMP errors about segments of ours, in the packets that the endpoint is given.
 
-use tcp::{IcmpError, IcmpKind, PathMtu};
 use units::SeqNumber;
 use wire::icmp::QuotedTcp;
-use wire::{icmpv4, icmpv6, ipv4};
+use wire::{icmpv4, icmpv6, ipv4, ipv6};
 
-/// A message about a segment of ours.
+use crate::{IcmpError, IcmpKind, Ignored, PathMtu};
+
+/// A message about a segment of ours. Whether that is under way the connection knows (RFC 5927 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reported {
     /// It was too big.
@@ -17,35 +15,52 @@ pub(crate) enum Reported {
     Error(IcmpError),
 }
 
-impl Reported {
-    /// Our address in the quoted packet.
-    pub(crate) fn local(&self) -> std::net::IpAddr {
-        match self {
-            Reported::PathMtu(reported) => reported.local.ip(),
-            Reported::Error(reported) => reported.local.ip(),
+/// The message in a packet.
+///
+/// # Errors
+/// [`Ignored::NotTcp`] if the packet is of another protocol or the message not about a segment,
+/// [`Ignored::Checksum`] if that is wrong.
+pub(crate) fn parse(packet: &[u8]) -> Result<Reported, Ignored> {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) => {
+            let packet = ipv4::Packet::new_checked(packet).map_err(|_| Ignored::NotIp)?;
+            if packet.protocol() != icmpv4::PROTOCOL || packet.is_fragment() {
+                return Err(Ignored::NotTcp);
+            }
+            let message =
+                icmpv4::Message::new_checked(packet.payload()).map_err(|_| Ignored::Malformed)?;
+            if !message.checksum_ok() {
+                return Err(Ignored::Checksum);
+            }
+            from_v4(&message).ok_or(Ignored::NotTcp)
         }
+        Some(6) => {
+            let packet = ipv6::Packet::new_checked(packet).map_err(|_| Ignored::NotIp)?;
+            let upper = packet.upper().map_err(|_| Ignored::NotIp)?;
+            if upper.protocol != icmpv6::PROTOCOL || upper.fragment.is_some() {
+                return Err(Ignored::NotTcp);
+            }
+            let message =
+                icmpv6::Message::new_checked(upper.payload).map_err(|_| Ignored::Malformed)?;
+            if !message.checksum_ok(packet.source(), packet.destination()) {
+                return Err(Ignored::Checksum);
+            }
+            from_v6(&message).ok_or(Ignored::NotTcp)
+        }
+        _ => Err(Ignored::NotIp),
     }
 }
 
-/// The message in an IPv4 packet, if it is about a segment.
-pub(crate) fn from_v4(packet: &ipv4::Packet<'_>) -> Option<Reported> {
-    if packet.is_fragment() {
-        return None;
-    }
-    let message = icmpv4::Message::new_checked(packet.payload()).ok()?;
-    if let Some(needed) = icmpv4::FragmentationNeeded::parse(&message) {
+fn from_v4(message: &icmpv4::Message<'_>) -> Option<Reported> {
+    if let Some(needed) = icmpv4::FragmentationNeeded::parse(message) {
         let segment = needed.segment().ok()?;
         return Some(path_mtu(&segment, needed.mtu(&segment)));
     }
     let kind = IcmpKind::of_v4(message.kind(), message.code())?;
-    if !message.checksum_ok() {
-        return None;
-    }
     Some(error(&QuotedTcp::parse_v4(message.body()).ok()?, kind))
 }
 
-/// The ICMPv6 message of a right checksum, if it is about a segment.
-pub(crate) fn from_v6(message: &icmpv6::Message<'_>) -> Option<Reported> {
+fn from_v6(message: &icmpv6::Message<'_>) -> Option<Reported> {
     if let Ok(Some(icmpv6::Repr::PacketTooBig { mtu, quoted })) = icmpv6::Repr::parse(message) {
         let segment = icmpv6::quoted_segment(quoted).ok()?;
         // RFC 8201 §4: never below IPv6's least MTU.
@@ -80,7 +95,6 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, Ipv6Addr};
     use wire::checksum::Sum;
-    use wire::ipv6;
 
     const PORTS_AND_SEQUENCE: [u8; 8] = [0x0f, 0xa0, 0, 80, 1, 2, 3, 4];
 
@@ -123,7 +137,7 @@ mod tests {
             (8, 0, None),
         ] {
             let packet = message_v4(kind, code);
-            let got = from_v4(&ipv4::Packet::new_checked(&packet).unwrap());
+            let got = parse(&packet).ok();
             let expected = error.map(|kind| {
                 Reported::Error(IcmpError {
                     local: "10.77.1.101:4000".parse().unwrap(),
@@ -135,7 +149,7 @@ mod tests {
             assert_eq!(got, expected, "{kind} {code}");
             let mut spoilt = packet;
             *spoilt.last_mut().unwrap() ^= 1;
-            assert_eq!(from_v4(&ipv4::Packet::new_checked(&spoilt).unwrap()), None);
+            assert!(parse(&spoilt).is_err());
         }
     }
 
@@ -161,8 +175,26 @@ mod tests {
             (3, 0, Some(IcmpKind::TimeExceeded)),
             (128, 0, None),
         ] {
-            let bytes = [&[kind, code, 0, 0, 0, 0, 0, 0][..], &quoted].concat();
-            let got = from_v6(&icmpv6::Message::new_checked(&bytes).unwrap());
+            let mut message = [&[kind, code, 0, 0, 0, 0, 0, 0][..], &quoted].concat();
+            let (router, ours): (Ipv6Addr, Ipv6Addr) =
+                ("fd77::9".parse().unwrap(), ours.parse().unwrap());
+            let len = message.len() as u32;
+            let sum = Sum::new()
+                .plus_pseudo_header(router.into(), ours.into(), icmpv6::PROTOCOL, len)
+                .plus(&message)
+                .finish();
+            message[2..4].copy_from_slice(&sum.to_be_bytes());
+            let repr = ipv6::Repr {
+                source: router,
+                destination: ours,
+                next_header: icmpv6::PROTOCOL,
+                payload_len: message.len(),
+                ..repr
+            };
+            let mut packet = vec![0; ipv6::HEADER_LEN];
+            repr.emit(&mut packet).unwrap();
+            packet.extend(message);
+            let got = parse(&packet).ok();
             let got = got.map(|reported| match reported {
                 Reported::Error(error) => (error.local.to_string(), error.kind),
                 Reported::PathMtu(_) => panic!("it was not too big"),
