@@ -81,7 +81,8 @@ impl Connection {
     }
 
     /// Client: the SYN-ACK's word on Fast Open (RFC 7413 §4.1.3). A cookie that nobody asked for is not kept. A
-    /// server that has neither taken the data nor given a cookie is not tried again for a while (§4.1.3.1).
+    /// server that gives none and has not taken the data, or was asked for one, is not tried again for a while
+    /// (§4.1.3.1).
     pub(super) fn learn_fast_open(
         &self,
         now: Time,
@@ -94,10 +95,17 @@ impl Connection {
         }
         if let Some(cookie) = cookie {
             destinations.cookies.insert(self.remote.ip(), cookie);
-        } else if self.syn_data == SynData::Refused && handshake.sent <= 1 {
-            destinations.remember_refusal(now, self.remote);
+            destinations.forget_refusal(self.remote);
             return;
         }
-        destinations.forget_refusal(self.remote);
+        let refused = match self.syn_data {
+            SynData::Refused => true,
+            SynData::None => handshake.cookie.is_none(),
+            _ => false,
+        };
+        // The SYN that was sent again did not have the option.
+        if refused && handshake.sent <= 1 {
+            destinations.remember_refusal(now, self.remote);
+        }
     }
 }

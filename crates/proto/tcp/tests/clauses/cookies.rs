@@ -99,17 +99,44 @@ fn a_client_asks_for_a_cookie_and_uses_it() {
     assert_eq!(cookie_of(&bench.connect(asking())), Some(vec![]));
 }
 
-/// A cookie of other than 4 to 16 bytes, or of an odd number, is none (RFC 7413 §4.1.1).
+/// A cookie of other than 4 to 16 bytes, or of an odd number, is none (RFC 7413 §4.1.1): the server counts as one
+/// without Fast Open.
 #[test]
 fn a_malformed_cookie_is_not_kept() {
-    let options = || ConnectOptions { fast_open_cookie: true, ..ConnectOptions::default() };
-    for (len, kept) in [(2, 0), (3, 0), (4, 4), (5, 0), (7, 0), (9, 0), (15, 0), (16, 16), (17, 0)]
-    {
-        let (mut bench, _) = Bench::connecting(Config::default(), options());
+    for len in 1..=17 {
+        let (mut bench, _) = Bench::connecting(Config::default(), asking(b""));
         let syn_ack = bench.made_syn_ack(1, fast_open(&b"a cookie too long"[..len]));
         bench.give(syn_ack);
         bench.local.set_port(444);
-        assert_eq!(cookie_of(&bench.connect(options())).map(|it| it.len()), Some(kept), "{len}");
+        let kept = [4, 6, 8, 10, 12, 14, 16].contains(&len).then_some(len);
+        assert_eq!(cookie_of(&bench.connect(asking(b""))).map(|it| it.len()), kept, "{len}");
+    }
+}
+
+/// One of those in place of a good cookie changes nothing if the data were taken.
+#[test]
+fn a_malformed_cookie_replaces_none() {
+    let mut bench = with_a_cookie();
+    bench.give(bench.made_syn_ack(6, fast_open(b"other")));
+    bench.local.set_port(445);
+    assert_eq!(cookie_of(&bench.connect(asking(b"hello"))), Some(b"cookies!".to_vec()));
+}
+
+/// RFC 7413 §4.1.3.1: a request that is answered without a cookie is not repeated for a while. One that was lost says
+/// nothing.
+#[test]
+fn a_request_without_an_answer_is_a_refusal() {
+    for lost in [false, true] {
+        let (mut bench, _) = Bench::connecting(Config::default(), asking(b""));
+        if lost {
+            bench.wait(2000);
+        }
+        bench.give(bench.made_syn_ack(1, mss(1460)));
+        bench.local.set_port(444);
+        assert_eq!(cookie_of(&bench.connect(asking(b""))).is_some(), lost);
+        bench.at(3_602_000);
+        bench.local.set_port(445);
+        assert!(cookie_of(&bench.connect(asking(b""))).is_some());
     }
 }
 

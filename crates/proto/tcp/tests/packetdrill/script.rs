@@ -139,11 +139,18 @@ fn point(cursor: &mut Cursor<'_>) -> Result<Point, String> {
 fn packet(cursor: &mut Cursor<'_>) -> Result<Line, String> {
     cursor.skip_blank();
     let mut line = Line::default();
+    let mut quoted = None;
     loop {
         cursor.skip_blank();
         if cursor.eat("[") {
-            // ECN of the IP header; other words stand there in encapsulations only.
-            line.ecn = Some(cursor.until("]")?.trim().into());
+            let words = cursor.until("]")?.trim();
+            if words.starts_with(|c: char| c.is_ascii_digit()) {
+                // Newer scripts have the quoted segment before `icmp`.
+                quoted = Some(first_byte(words)?);
+            } else {
+                // ECN of the IP header; other words stand there in encapsulations only.
+                line.ecn = Some(words.into());
+            }
         } else if cursor.eat("(") {
             let words = cursor.until(")")?.trim().to_owned();
             line.unread.push(format!("({words})"));
@@ -155,7 +162,9 @@ fn packet(cursor: &mut Cursor<'_>) -> Result<Line, String> {
     match word {
         "icmp" | "icmpv6" => {
             cursor.take_word();
-            line.protocol = Protocol::Icmp(icmp(cursor)?);
+            let mut icmp = icmp(cursor)?;
+            icmp.sequence = quoted.unwrap_or(icmp.sequence);
+            line.protocol = Protocol::Icmp(icmp);
         }
         "ipv4" | "ipv6" | "gre" | "mpls" | "udp" | "udplite" | "sctp" | "sock" => {
             return Err(format!("packets of `{word}` are not played"));
@@ -165,6 +174,13 @@ fn packet(cursor: &mut Cursor<'_>) -> Result<Line, String> {
     Ok(line)
 }
 
+/// The first byte of a quoted segment: `1:1001(1000)`, or with flags before it.
+fn first_byte(quoted: &str) -> Result<u32, String> {
+    let range = quoted.rsplit(' ').next().unwrap_or(quoted);
+    let first = range.split(':').next().unwrap_or(range);
+    first.parse().map_err(|_| format!("`{quoted}` is no quoted segment"))
+}
+
 fn icmp(cursor: &mut Cursor<'_>) -> Result<Icmp, String> {
     cursor.skip_blank();
     let kind = cursor.take_word().to_owned();
@@ -172,11 +188,7 @@ fn icmp(cursor: &mut Cursor<'_>) -> Result<Icmp, String> {
     let mut icmp = Icmp { kind, ..Icmp::default() };
     while !cursor.is_at_line_end() {
         if cursor.eat("[") {
-            let quoted = cursor.until("]")?.trim();
-            let first = quoted.rsplit(' ').next().unwrap_or(quoted);
-            let first = first.split(':').next().unwrap_or(first);
-            icmp.sequence =
-                first.parse().map_err(|_| format!("`{quoted}` is no quoted segment"))?;
+            icmp.sequence = first_byte(cursor.until("]")?.trim())?;
         } else {
             let word = cursor.take_word().to_owned();
             match word.as_str() {
@@ -316,12 +328,13 @@ mod tests {
 *  < [ect0] . 1:1(0) ack 1001 win 257
 +0 read(3, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)
 +0 < icmp unreachable frag_needed mtu 1200 [1:1001(1000)]
++0 < [7:7(0)] icmp unreachable port_unreachable
 +0 %{ assert tcpi_snd_cwnd == 10 }%
 ";
         let script = Script::parse(text).unwrap();
         assert_eq!(script.options, [("tolerance_usecs".into(), "7000".into())]);
         assert_eq!(script.setup, ["sysctl -q net.ipv4.tcp_sack=0"]);
-        let [socket, connect, data, ack, read, icmp, python] = &script.events[..] else {
+        let [socket, connect, data, ack, read, icmp, newer, python] = &script.events[..] else {
             panic!("{script:?}")
         };
         assert!(matches!(&socket.what, What::Call(call) if call.result == Some(3)));
@@ -339,6 +352,10 @@ mod tests {
         assert!(
             matches!(&icmp.what, What::Packet { line: Line { protocol: Protocol::Icmp(icmp), .. }, .. }
             if (icmp.code.as_str(), icmp.mtu, icmp.sequence) == ("frag_needed", 1200, 1))
+        );
+        assert!(
+            matches!(&newer.what, What::Packet { line: Line { protocol: Protocol::Icmp(icmp), .. }, .. }
+            if (icmp.code.as_str(), icmp.sequence) == ("port_unreachable", 7))
         );
         assert!(matches!(&python.what, What::Python(code) if code.contains("snd_cwnd")));
     }

@@ -95,7 +95,7 @@ fn shell(text: &str, config: &mut Config) -> Result<(), String> {
         match name {
             "defaults.sh" | "set_sysctls.sh" | "true" | "sleep" | "sync" | "echo" | "kldload" => {}
             // They look at the host, or put it back.
-            "sockstat" | "netstat" | "ss" | "nstat" | "sysctl_restore_${PPID}.sh" => {}
+            "sockstat" | "netstat" | "ss" | "nstat" | "sysctl_restore_${PPID}.sh" | "grep" => {}
             "ip" if line.contains("tcp_metrics") => {}
             "sysctl" | "set_sysctls.py" => {
                 let rest =
@@ -223,52 +223,16 @@ fn free_bsd(name: &str, first: u64, config: &mut Config) -> Result<(), ()> {
     match name.trim_start_matches("net.inet.tcp.") {
         "sack.enable" => config.sack = flag,
         "rfc1323" => (config.timestamps, config.window_scale) = (flag, flag),
-        "delayed_ack" if flag => {}
         "delacktime" => config.delayed_ack = Duration::from_millis(first),
         "recvbuf_max" | "recvspace" => config.receive_buffer = first as usize,
         "sendbuf_max" | "sendspace" => config.send_buffer = first as usize,
         "rexmit_initial" => config.initial_rto = Duration::from_millis(first),
         "rexmit_min" => config.min_rto = Duration::from_millis(first),
         "ecn.enable" if first == 0 || first == 2 => {}
-        "hostcache.purgenow"
-        | "hostcache.enable"
-        | "syncookies"
-        | "syncookies_only"
-        | "syncache.rst_on_sock_fail"
-        | "cc.algorithm"
-        | "functions_default"
-        | "icmp_may_rst"
-        | "path_mtu_discovery"
-        | "pmtud_blackhole_detection"
-        | "msl"
-        | "fast_finwait2_recycle"
-        | "finwait2_timeout"
-        | "insecure_rst"
-        | "insecure_syn"
-        | "insecure_ack"
-        | "drop_synfin"
-        | "always_keepalive"
-        | "rexmit_slop"
-        | "rfc3042"
-        | "rfc3390"
-        | "rfc6675_pipe"
-        | "do_prr"
-        | "do_lrd"
-        | "abc_l_var"
-        | "initcwnd_segments"
-        | "sendbuf_auto"
-        | "recvbuf_auto"
-        | "nolocaltimewait"
-        | "maxtcptw"
-        | "log_in_vain"
-        | "blackhole"
-        | "tolerate_missing_ts"
-        | "ts_offset_per_conn"
-        | "fastopen.client_enable"
-        | "fastopen.server_enable"
-        | "ack_war_timewindow"
-        | "ack_war_cnt" => {}
-        _ => return Err(()),
+        "delayed_ack" | "icmp_may_rst" if flag => {}
+        "ecn.enable" | "delayed_ack" | "icmp_may_rst" => return Err(()),
+        // The rest tunes what the endpoint does in its own way.
+        _ => {}
     }
     Ok(())
 }

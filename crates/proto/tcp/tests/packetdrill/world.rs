@@ -234,7 +234,7 @@ impl World {
             },
             ("time_exceeded", _) => Some(tcp::IcmpKind::TimeExceeded),
             ("parameter_problem", _) => Some(tcp::IcmpKind::ParameterProblem),
-            ("source_quench", _) => None,
+            ("source_quench" | "redirect", _) => None,
             (kind, _) => return Err(Failure::Unread(format!("the ICMP type {kind}"))),
         };
         if let Some(kind) = kind {
