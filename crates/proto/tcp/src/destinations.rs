@@ -59,7 +59,7 @@ impl Cookie {
     pub(crate) fn new(cookie: &[u8]) -> Option<Self> {
         let mut bytes = [0; 16];
         bytes.get_mut(..cookie.len())?.copy_from_slice(cookie);
-        (cookie.len() >= 4 && cookie.len() % 2 == 0)
+        (cookie.len() >= 4 && cookie.len().is_multiple_of(2))
             .then_some(Cookie { bytes, len: cookie.len() as u8 })
     }
 

@@ -224,20 +224,19 @@ fn with_a_gap() -> Bench {
 /// RFC 2883 §4: the first repeated run of a segment is told first, and then the block that holds it.
 #[test]
 fn partly_repeated_segments_are_told() {
-    let cases: [(u32, usize, u32, &[(u32, u32)]); 7] = [
+    for (seq, len, ack, blocks) in [
         // Wholly below what is acknowledged, and reaching beyond it.
-        (501, 500, 1001, &[(501, 1001), (2001, 3001)]),
-        (501, 700, 1201, &[(501, 1001), (2001, 3001)]),
+        (501, 500, 1001, vec![(501, 1001), (2001, 3001)]),
+        (501, 700, 1201, vec![(501, 1001), (2001, 3001)]),
         // Reaching into the block from below, out of it, and on both sides.
-        (1501, 1000, 1001, &[(2001, 2501), (1501, 3001)]),
-        (2501, 1000, 1001, &[(2501, 3001), (2001, 3501)]),
-        (1501, 2000, 1001, &[(2001, 3001), (1501, 3501)]),
+        (1501, 1000, 1001, vec![(2001, 2501), (1501, 3001)]),
+        (2501, 1000, 1001, vec![(2501, 3001), (2001, 3501)]),
+        (1501, 2000, 1001, vec![(2001, 3001), (1501, 3501)]),
         // Filling the gap and repeating a part of the block.
-        (1001, 1500, 3001, &[(2001, 2501)]),
+        (1001, 1500, 3001, vec![(2001, 2501)]),
         // Two runs: only the first is told.
-        (501, 2000, 3001, &[(501, 1001)]),
-    ];
-    for (seq, len, ack, blocks) in cases {
+        (501, 2000, 3001, vec![(501, 1001)]),
+    ] {
         let mut bench = with_a_gap();
         let data = vec![1; len];
         let sent = bench.give(bench.made().seq(seq).data(&data));

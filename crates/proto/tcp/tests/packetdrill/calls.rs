@@ -143,10 +143,6 @@ impl World {
             return Err("EINVAL");
         };
         let id = self.endpoint.accept(*listener).ok_or("EAGAIN")?;
-        let info = self.endpoint.info(id);
-        if let (Some(flow), Some(info)) = (&mut self.flow, info) {
-            flow.accepted |= flow.remote == info.remote;
-        }
         let mut descriptor = Descriptor::new(Socket::Connection(id));
         let nonblocking = call.arguments.get(3).is_some_and(|flags| flags.contains("NONBLOCK"));
         descriptor.nonblocking = nonblocking;
@@ -188,7 +184,7 @@ impl World {
         )?;
         let cookies = self.flow.take().map(|flow| flow.cookies).unwrap_or_default();
         // The port is seen with the SYN.
-        self.flow = Some(Flow { cookies, accepted: true, ..Flow::new((ours, 0).into(), remote) });
+        self.flow = Some(Flow { cookies, ..Flow::new((ours, 0).into(), remote) });
         if let Some(descriptor) = self.descriptors.get_mut(&fd) {
             descriptor.socket = Socket::Connection(id);
         }
@@ -265,6 +261,10 @@ impl World {
                 self.listener = self.listener.filter(|other| *other != listener);
             }
             Socket::Connection(id) => {
+                let info = self.endpoint.info(id);
+                if let (Some(flow), Some(info)) = (&mut self.flow, info) {
+                    flow.closed |= (flow.local, flow.remote) == (info.local, info.remote);
+                }
                 if descriptor.resets {
                     self.endpoint.abort(self.now, id);
                 }

@@ -128,8 +128,8 @@ pub struct Flow {
     pub clock: Option<(u32, u32)>,
     /// Cookies by the script's.
     pub cookies: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The application has it.
-    pub accepted: bool,
+    /// The application has closed it.
+    pub closed: bool,
 }
 
 impl Flow {
@@ -141,7 +141,7 @@ impl Flow {
             theirs: (0, None),
             clock: None,
             cookies: BTreeMap::new(),
-            accepted: false,
+            closed: false,
         }
     }
 

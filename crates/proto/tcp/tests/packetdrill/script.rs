@@ -64,9 +64,32 @@ pub struct Unreadable {
     pub reason: String,
 }
 
+/// The text with the lines blank that the preprocessor leaves out; of its names only `STANDARD` is defined, for what
+/// the standards say.
+fn preprocess(text: &str) -> String {
+    let mut kept = Vec::new();
+    let is_kept = |kept: &[bool]| kept.iter().all(|kept| *kept);
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next()) {
+            (Some("#ifdef"), name) => kept.push(name == Some("STANDARD")),
+            (Some("#ifndef"), name) => kept.push(name != Some("STANDARD")),
+            (Some("#else"), _) => {
+                kept.iter_mut().last().into_iter().for_each(|kept| *kept = !*kept)
+            }
+            (Some("#endif"), _) => drop(kept.pop()),
+            _ if is_kept(&kept) => return format!("{line}\n"),
+            _ => {}
+        }
+        "\n".to_owned()
+    };
+    text.lines().map(line).collect()
+}
+
 impl Script {
     pub fn parse(text: &str) -> Result<Script, Unreadable> {
-        let mut cursor = Cursor::new(text);
+        let text = preprocess(text);
+        let mut cursor = Cursor::new(&text);
         let mut script = Script::default();
         loop {
             cursor.skip_blank();
@@ -314,6 +337,25 @@ mod tests {
 
     fn seconds(at: f64) -> Duration {
         Duration::from_secs_f64(at)
+    }
+
+    #[test]
+    fn of_the_preprocessor_s_branches_the_standard_s_is_read() {
+        let text = "#ifdef STANDARD
+0 close(1) = 0
+#else
+0 close(2) = 0
+#endif
+#ifndef STANDARD
+0 close(3) = 0
+#endif
+#ifdef FreeBSD
+0 close(4) = 0
+#endif
+0 close(5) = 0
+";
+        let script = Script::parse(text).unwrap();
+        assert_eq!(script.events.iter().map(|event| event.line).collect::<Vec<_>>(), [2, 12]);
     }
 
     #[test]

@@ -195,14 +195,10 @@ impl World {
         Ok(())
     }
 
-    /// A SYN to a listener is of a new connection, unless it is one more of the connection that is being opened.
+    /// A SYN to a listener is of a new connection once the application has closed the one before.
     fn choose_flow(&mut self, segment: &Segment) {
         let begins = segment.is_syn() && !segment.flags.contains('.');
-        let is_same = |flow: &Flow| {
-            let crosses = flow.ours.1.is_some() && flow.theirs.1.is_none();
-            crosses || !flow.accepted && flow.theirs.0 == segment.start
-        };
-        let keeps = self.flow.as_ref().is_some_and(|flow| !begins || is_same(flow));
+        let keeps = self.flow.as_ref().is_some_and(|flow| !begins || !flow.closed);
         if keeps || self.flow.is_some() && self.listener.is_none() {
             return;
         }
