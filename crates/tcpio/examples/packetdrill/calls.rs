@@ -1,17 +1,17 @@
 //! The functions of the table: C's arguments and results around the host's.
 
-use std::ffi::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ffi::{c_int, c_longlong, c_uint, c_void};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use libc::{
-    epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t,
-    timeval,
-};
+use libc::{iovec, loff_t, msghdr, size_t, sockaddr, socklen_t, ssize_t, timeval};
 use units::Time;
 
 use super::abi::Interface;
-use super::host::{Descriptor, Errno, Host, Socket};
+use super::host::{Descriptor, Host, Socket};
+use super::memory::{address, bytes, done, give, host, put_address, room, vectors};
+use super::options::{fcntl, getsockopt, ioctl, setsockopt};
+use super::poll::{epoll_create, epoll_ctl, epoll_wait, poll};
 
 /// The functions for a host.
 pub fn table(userdata: *mut c_void) -> Interface {
@@ -50,114 +50,6 @@ pub fn table(userdata: *mut c_void) -> Interface {
         pipe: Some(pipe),
         splice: Some(splice),
     }
-}
-
-/// # Safety
-/// `user` is a table's, and its `free` has not been called.
-unsafe fn host<'a>(user: *mut c_void) -> &'a Host {
-    // SAFETY: `packetdrill_interface_init` made it of a box that `free` alone takes back.
-    unsafe { &*user.cast::<Host>() }
-}
-
-/// A result as C has it: -1 and errno.
-fn give<T>(result: Result<T, Errno>, ok: impl FnOnce(T) -> ssize_t) -> ssize_t {
-    match result {
-        Ok(value) => ok(value),
-        Err(error) => {
-            // SAFETY: errno is the calling thread's own.
-            unsafe { *libc::__errno_location() = error };
-            -1
-        }
-    }
-}
-
-fn done(result: Result<(), Errno>) -> c_int {
-    give(result, |()| 0) as c_int
-}
-
-/// # Safety
-/// `address` is null or points to `len` bytes of a socket address.
-unsafe fn address(address: *const sockaddr, len: socklen_t) -> Result<SocketAddr, Errno> {
-    if address.is_null() || (len as usize) < size_of::<libc::sockaddr_in>() {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: there are at least the bytes of a `sockaddr_in`; no alignment is assumed.
-    let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
-    match c_int::from(v4.sin_family) {
-        libc::AF_INET => {
-            let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
-            Ok(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
-        }
-        libc::AF_INET6 if (len as usize) >= size_of::<libc::sockaddr_in6>() => {
-            // SAFETY: there are the bytes of a `sockaddr_in6`; no alignment is assumed.
-            let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
-            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr).to_canonical();
-            Ok(SocketAddr::new(ip, u16::from_be(v6.sin6_port)))
-        }
-        _ => Err(libc::EAFNOSUPPORT),
-    }
-}
-
-/// # Safety
-/// `into` is null, or has room for as many bytes as `len` says.
-unsafe fn put_address(peer: SocketAddr, into: *mut sockaddr, len: *mut socklen_t) {
-    if into.is_null() || len.is_null() {
-        return;
-    }
-    let (bytes, size) = match peer {
-        SocketAddr::V4(v4) => {
-            let family = (libc::AF_INET as u16).to_ne_bytes();
-            let mut bytes = [0; size_of::<libc::sockaddr_in6>()];
-            bytes[..2].copy_from_slice(&family);
-            bytes[2..4].copy_from_slice(&v4.port().to_be_bytes());
-            bytes[4..8].copy_from_slice(&v4.ip().octets());
-            (bytes, size_of::<libc::sockaddr_in>())
-        }
-        SocketAddr::V6(v6) => {
-            let family = (libc::AF_INET6 as u16).to_ne_bytes();
-            let mut bytes = [0; size_of::<libc::sockaddr_in6>()];
-            bytes[..2].copy_from_slice(&family);
-            bytes[2..4].copy_from_slice(&v6.port().to_be_bytes());
-            bytes[8..24].copy_from_slice(&v6.ip().octets());
-            (bytes, size_of::<libc::sockaddr_in6>())
-        }
-    };
-    // SAFETY: the caller has room for `*len` bytes, and no more are written.
-    unsafe {
-        let room = (*len as usize).min(size);
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), into.cast::<u8>(), room);
-        *len = size as socklen_t;
-    }
-}
-
-/// # Safety
-/// `data` points to `len` bytes, or `len` is 0.
-unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> &'a [u8] {
-    if data.is_null() || len == 0 {
-        return &[];
-    }
-    // SAFETY: the caller has that many bytes there.
-    unsafe { std::slice::from_raw_parts(data.cast(), len) }
-}
-
-/// # Safety
-/// `into` points to `len` bytes that may be written, or `len` is 0.
-unsafe fn room<'a>(into: *mut c_void, len: size_t) -> &'a mut [u8] {
-    if into.is_null() || len == 0 {
-        return &mut [];
-    }
-    // SAFETY: the caller has room for that many bytes there.
-    unsafe { std::slice::from_raw_parts_mut(into.cast(), len) }
-}
-
-/// # Safety
-/// `parts` points to `count` vectors.
-unsafe fn vectors<'a>(parts: *const iovec, count: usize) -> &'a [iovec] {
-    if parts.is_null() || count == 0 {
-        return &[];
-    }
-    // SAFETY: the caller has that many vectors there.
-    unsafe { std::slice::from_raw_parts(parts, count) }
 }
 
 unsafe extern "C" fn free(user: *mut c_void) {
@@ -337,7 +229,7 @@ unsafe extern "C" fn recvmsg(
 ) -> ssize_t {
     // SAFETY: the message is as recvmsg() has it.
     unsafe {
-        let parts = vectors((*message).msg_iov, (*message).msg_iovlen as usize);
+        let parts = vectors((*message).msg_iov, (*message).msg_iovlen);
         scatter(user, fd, parts, flags)
     }
 }
@@ -401,50 +293,10 @@ unsafe extern "C" fn sendmsg(
 ) -> ssize_t {
     // SAFETY: the message is as sendmsg() has it.
     unsafe {
-        let data = gather(vectors((*message).msg_iov, (*message).msg_iovlen as usize));
+        let data = gather(vectors((*message).msg_iov, (*message).msg_iovlen));
         let to = address((*message).msg_name.cast(), (*message).msg_namelen).ok();
         transmit(user, fd, &data, flags, to)
     }
-}
-
-unsafe extern "C" fn fcntl(user: *mut c_void, fd: c_int, command: c_int, value: c_long) -> c_int {
-    // SAFETY: `user` is the table's.
-    let result = unsafe { host(user) }.act(|world| {
-        let descriptor = world.get(fd)?;
-        match command {
-            libc::F_GETFL if descriptor.nonblocking => Ok(libc::O_RDWR | libc::O_NONBLOCK),
-            libc::F_GETFL => Ok(libc::O_RDWR),
-            libc::F_SETFL => {
-                descriptor.nonblocking = value & c_long::from(libc::O_NONBLOCK) != 0;
-                Ok(0)
-            }
-            _ => Err(libc::EINVAL),
-        }
-    });
-    give(result, |flags| flags as ssize_t) as c_int
-}
-
-unsafe extern "C" fn ioctl(
-    user: *mut c_void,
-    fd: c_int,
-    request: c_ulong,
-    value: *mut c_int,
-) -> c_int {
-    // SAFETY: `user` is the table's.
-    let result = unsafe { host(user) }.act(|world| {
-        let info = world.info(fd).ok_or(libc::EINVAL)?;
-        let id = world.connection(fd)?;
-        match request {
-            libc::FIONREAD => Ok(world.endpoint.readable(id) as u64),
-            libc::TIOCOUTQ => Ok(info.in_flight + info.unsent),
-            _ => Err(libc::EINVAL),
-        }
-    });
-    if let (Ok(count), false) = (result, value.is_null()) {
-        // SAFETY: the place is as ioctl() has it for these requests.
-        unsafe { *value = count as c_int };
-    }
-    done(result.map(|_| ()))
 }
 
 unsafe extern "C" fn close(user: *mut c_void, fd: c_int) -> c_int {
@@ -455,123 +307,6 @@ unsafe extern "C" fn close(user: *mut c_void, fd: c_int) -> c_int {
 unsafe extern "C" fn shutdown(user: *mut c_void, fd: c_int, how: c_int) -> c_int {
     // SAFETY: `user` is the table's.
     done(unsafe { host(user) }.act(|world| world.shutdown(fd, how)))
-}
-
-/// The fields of `struct tcp_info` that are known, with zeros between (linux/tcp.h).
-fn tcp_info(info: &tcp::Info) -> [u8; 104] {
-    let mut bytes = [0; 104];
-    let segment = info.segment_size.max(1) as u64;
-    // TCP_ESTABLISHED is 1, and so on (include/net/tcp_states.h).
-    bytes[0] = match info.state {
-        tcp::State::Established => 1,
-        tcp::State::SynSent => 2,
-        tcp::State::SynReceived => 3,
-        tcp::State::FinWait1 => 4,
-        tcp::State::FinWait2 => 5,
-        tcp::State::TimeWait => 6,
-        tcp::State::Closed => 7,
-        tcp::State::CloseWait => 8,
-        tcp::State::LastAck => 9,
-        tcp::State::Closing => 11,
-    };
-    let rtt = info.smoothed_rtt.map_or(0, |rtt| rtt.as_micros() as u64);
-    for (at, value) in [
-        (8, info.rto.as_micros() as u64),
-        (16, segment),
-        (24, info.in_flight.div_ceil(segment)),
-        (68, rtt),
-        (80, info.congestion_window / segment),
-        (100, info.retransmissions),
-    ] {
-        bytes[at..at + 4].copy_from_slice(&(value as u32).to_ne_bytes());
-    }
-    bytes
-}
-
-unsafe extern "C" fn getsockopt(
-    user: *mut c_void,
-    fd: c_int,
-    level: c_int,
-    name: c_int,
-    into: *mut c_void,
-    len: *mut socklen_t,
-) -> c_int {
-    // SAFETY: `user` is the table's.
-    let result = unsafe { host(user) }.act(|world| match (level, name) {
-        (libc::SOL_SOCKET, libc::SO_ERROR) => Ok(world.pending_error(fd).to_ne_bytes().to_vec()),
-        (libc::IPPROTO_TCP, libc::TCP_INFO) => {
-            world.info(fd).map(|info| tcp_info(&info).to_vec()).ok_or(libc::ENOTCONN)
-        }
-        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
-            let info = world.info(fd).ok_or(libc::ENOTCONN)?;
-            Ok((info.segment_size as c_int).to_ne_bytes().to_vec())
-        }
-        _ => Err(libc::ENOPROTOOPT),
-    });
-    if let (Ok(value), false) = (&result, into.is_null() || len.is_null()) {
-        // SAFETY: the place has room for `*len` bytes, and no more are written.
-        unsafe {
-            let count = (*len as usize).min(value.len());
-            std::ptr::copy_nonoverlapping(value.as_ptr(), into.cast(), count);
-            *len = count as socklen_t;
-        }
-    }
-    done(result.map(|_| ()))
-}
-
-unsafe extern "C" fn setsockopt(
-    user: *mut c_void,
-    fd: c_int,
-    level: c_int,
-    name: c_int,
-    value: *const c_void,
-    len: socklen_t,
-) -> c_int {
-    // SAFETY: the arguments are as setsockopt() has them.
-    let (host, value) = unsafe { (host(user), bytes(value, len as usize)) };
-    let number = |at: usize| {
-        let bytes = value.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-        bytes.map_or(0, c_int::from_ne_bytes)
-    };
-    done(host.act(|world| {
-        let descriptor = world.get(fd)?;
-        match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_LINGER) => {
-                descriptor.resets = number(0) != 0 && number(4) == 0;
-            }
-            // TCP_FASTOPEN and TCP_FASTOPEN_CONNECT (linux/tcp.h)
-            (libc::IPPROTO_TCP, 23 | 30) => descriptor.fast_open = number(0) != 0,
-            (libc::SOL_SOCKET, libc::SO_REUSEADDR | libc::SO_REUSEPORT | libc::SO_DEBUG) => {}
-            (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER | libc::IP_RECVERR) => {}
-            // The endpoint has these once for all connections: `--so_flags` names them.
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {}
-            _ => return Err(libc::ENOPROTOOPT),
-        }
-        Ok(())
-    }))
-}
-
-unsafe extern "C" fn poll(
-    user: *mut c_void,
-    list: *mut pollfd,
-    count: nfds_t,
-    timeout: c_int,
-) -> c_int {
-    // SAFETY: the list is as poll() has it.
-    let list = unsafe { std::slice::from_raw_parts_mut(list, count as usize) };
-    // SAFETY: `user` is the table's.
-    let host = unsafe { host(user) };
-    let first = list.first().map_or(-1, |entry| entry.fd);
-    // Ready, or no time to wait for it: as a call that blocks if its first descriptor could.
-    let ready = host.block(first, timeout == 0, |world| {
-        let mut ready = 0;
-        for entry in list.iter_mut() {
-            entry.revents = world.readiness(entry.fd, entry.events);
-            ready += c_int::from(entry.revents != 0);
-        }
-        if ready == 0 && timeout != 0 { Err(libc::EAGAIN) } else { Ok(ready) }
-    });
-    ready.unwrap_or(0)
 }
 
 unsafe extern "C" fn netdev_send(user: *mut c_void, packet: *const c_void, len: size_t) -> c_int {
@@ -618,64 +353,6 @@ unsafe extern "C" fn gettimeofday(user: *mut c_void, into: *mut timeval, _: *mut
     // SAFETY: the place is as gettimeofday() has it.
     unsafe { *into = timeval { tv_sec: now / 1_000_000, tv_usec: now % 1_000_000 } };
     0
-}
-
-unsafe extern "C" fn epoll_create(user: *mut c_void, _: c_int) -> c_int {
-    let descriptor = Descriptor::new(Socket::Poll(Default::default()));
-    // SAFETY: `user` is the table's.
-    unsafe { host(user) }.act(|world| world.open(descriptor))
-}
-
-unsafe extern "C" fn epoll_ctl(
-    user: *mut c_void,
-    epoll: c_int,
-    command: c_int,
-    fd: c_int,
-    event: *mut epoll_event,
-) -> c_int {
-    // SAFETY: `user` is the table's.
-    let host = unsafe { host(user) };
-    done(host.act(|world| {
-        let Socket::Poll(list) = &mut world.get(epoll)?.socket else { return Err(libc::EINVAL) };
-        if command == libc::EPOLL_CTL_DEL {
-            return list.remove(&fd).map(|_| ()).ok_or(libc::ENOENT);
-        }
-        // SAFETY: the event is as epoll_ctl() has it for the other commands.
-        list.insert(fd, unsafe { event.read_unaligned() });
-        Ok(())
-    }))
-}
-
-unsafe extern "C" fn epoll_wait(
-    user: *mut c_void,
-    epoll: c_int,
-    into: *mut epoll_event,
-    most: c_int,
-    timeout: c_int,
-) -> c_int {
-    // SAFETY: `user` is the table's.
-    let host = unsafe { host(user) };
-    let ready = host.block(epoll, timeout == 0, |world| {
-        let Socket::Poll(list) = &world.get(epoll)?.socket else { return Err(libc::EINVAL) };
-        let watched: Vec<_> = list.iter().map(|(fd, event)| (*fd, *event)).collect();
-        let mut ready = Vec::new();
-        for (fd, event) in watched {
-            // The low bits of epoll's events are those of poll().
-            let events = world.readiness(fd, event.events as i16);
-            if events != 0 {
-                ready.push(epoll_event { events: events as u32, u64: event.u64 });
-            }
-        }
-        ready.truncate(most.max(0) as usize);
-        if ready.is_empty() && timeout != 0 { Err(libc::EAGAIN) } else { Ok(ready) }
-    });
-    give(ready, |ready| {
-        for (at, event) in ready.iter().enumerate() {
-            // SAFETY: there is room for `most` events.
-            unsafe { into.add(at).write_unaligned(*event) };
-        }
-        ready.len() as ssize_t
-    }) as c_int
 }
 
 unsafe extern "C" fn pipe(_: *mut c_void, _: *mut c_int) -> c_int {

@@ -397,7 +397,7 @@ impl World {
         let writable = id.map_or(0, |id| self.endpoint.writable(id));
         let mut events = 0;
         if finished || readable > 0 {
-            events |= (libc::POLLIN | libc::POLLRDHUP * i16::from(finished)) & wanted;
+            events |= (libc::POLLIN | (libc::POLLRDHUP * i16::from(finished))) & wanted;
         }
         if over || !opening && writable > 0 {
             events |= libc::POLLOUT & wanted;

@@ -17,6 +17,9 @@
 mod abi;
 mod calls;
 mod host;
+mod memory;
+mod options;
+mod poll;
 #[cfg(test)]
 mod tests;
 
