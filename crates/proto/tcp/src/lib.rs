@@ -56,6 +56,7 @@
 //! conversations in packetdrill's notation, which `tests/packetdrill` plays in virtual time. Other
 //! scripts are tried by
 //! `WIRETAX_PACKETDRILL=DIR cargo test -p tcp --test it scripts_of_folders -- --ignored --nocapture`.
+//! packetdrill itself takes the endpoint as a shared object: `cargo build -p tcpio --example packetdrill`.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -5,7 +5,7 @@
 //! | `cursor`, `script` | the reader |
 //! | `settings` | options, kernel parameters, socket options |
 //! | `packet` | segments, made and compared |
-//! | `world`, `calls` | the endpoint, its time, sockets and system calls |
+//! | `world`, `calls`, `ready` | the endpoint, its time, sockets and system calls |
 //! | `player`, `verdict` | the events in order, and what came of them |
 //!
 //! A script passes if every packet has the expected numbers, flags, options and time, and every call the expected
@@ -17,6 +17,7 @@ mod calls;
 mod cursor;
 mod packet;
 mod player;
+mod ready;
 mod script;
 mod settings;
 mod verdict;
