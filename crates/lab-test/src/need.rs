@@ -51,6 +51,8 @@ pub enum Need {
     Node,
     /// aioquic, as `scripts/python-judges.sh` installs it.
     Aioquic,
+    /// h2spec, as `scripts/go-judges.sh` builds it.
+    H2spec,
     /// QEMU and a kernel, as `make guest` fetches them.
     Guest,
     /// What has to be built or fetched first and is named by a variable of the environment.
@@ -60,7 +62,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [(Need, &'static str); 21] = [
+    const ALL: [(Need, &'static str); 22] = [
         (Need::Lab, "lab"),
         (Need::Tap, "tap"),
         (Need::Ipv6, "ipv6"),
@@ -79,6 +81,7 @@ impl Need {
         (Need::Chromium, "chromium"),
         (Need::Node, "node"),
         (Need::Aioquic, "aioquic"),
+        (Need::H2spec, "h2spec"),
         (Need::Guest, "guest"),
         (Need::Named, "named"),
         (Need::Host, "host"),

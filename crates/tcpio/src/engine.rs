@@ -7,15 +7,14 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::task::Waker;
 
-use tcp::{ConnectionId, Endpoint, EventKind, ListenerId, State};
+use tcp::{Checksum, ConnectionId, Endpoint, EventKind, ListenerId, State};
 use units::Time;
 use wire::ethernet::EtherType;
-use wire::{icmpv4, icmpv6, ipv4, ipv6};
+use wire::{icmpv4, icmpv6, ipv6};
 
 use crate::device::{Device, Opened, Received, Taken};
 use crate::discovery::Discovery;
 use crate::outbox::{Flushed, Outbox};
-use crate::path_mtu;
 use crate::routes::Routes;
 use crate::waiters::{Afterwards, Kept, Waiters};
 
@@ -429,7 +428,7 @@ impl Input<'_> {
         };
         let ours = self.routes.owns(destination);
         match (*protocol, destination) {
-            (icmpv4::PROTOCOL, IpAddr::V4(_)) if ours => self.handle_icmpv4(packet),
+            (icmpv4::PROTOCOL, IpAddr::V4(_)) if ours => self.report(packet),
             // Solicitations come to groups.
             (icmpv6::PROTOCOL, IpAddr::V6(_)) => self.handle_icmpv6(&received),
             _ if ours => {
@@ -444,41 +443,28 @@ impl Input<'_> {
         }
     }
 
-    fn handle_icmpv4(&mut self, packet: &[u8]) {
-        let Some(reported) =
-            ipv4::Packet::new_checked(packet).ok().as_ref().and_then(path_mtu::from_v4)
-        else {
-            return;
-        };
-        self.set_path_mtu(reported);
-    }
-
     fn handle_icmpv6(&mut self, received: &Received<'_>) {
         let Ok(packet) = ipv6::Packet::new_checked(received.packet) else { return };
         let Ok(message) = icmpv6::Message::new_checked(packet.payload()) else { return };
         if !message.checksum_ok(packet.source(), packet.destination()) {
             return;
         }
-        let Ok(Some(repr)) = icmpv6::Repr::parse(&message) else { return };
-        if let Some(discovery) = &mut self.discovery
+        if let Ok(Some(repr)) = icmpv6::Repr::parse(&message)
+            && let Some(discovery) = &mut self.discovery
             && discovery.handle_icmpv6(self.now, self.routes, received.source, &packet, &repr)
         {
             return;
         }
-        if let Some(reported) = path_mtu::from_v6(&repr)
-            && self.routes.owns(packet.destination().into())
-        {
-            self.set_path_mtu(reported);
+        if self.routes.owns(packet.destination().into()) {
+            self.report(received.packet);
         }
     }
 
-    fn set_path_mtu(&mut self, reported: tcp::PathMtu) {
-        if !self.routes.owns(reported.local.ip()) {
-            return;
-        }
-        match self.endpoint.set_path_mtu(self.now, reported) {
-            Ok(()) => tracing::debug!(remote = %reported.remote, mtu = reported.mtu, "path MTU"),
-            Err(reason) => tracing::debug!(?reported, ?reason, "path MTU message ignored"),
+    /// ICMP errors are about the endpoint's segments, or of no use.
+    fn report(&mut self, packet: &[u8]) {
+        match self.endpoint.handle_packet(self.now, packet, Checksum::Verify) {
+            Ok(()) => tracing::debug!("an ICMP error was taken"),
+            Err(reason) => tracing::trace!(?reason, "ICMP message ignored"),
         }
     }
 }

@@ -44,7 +44,6 @@ mod listener;
 mod neighbours;
 mod options;
 mod outbox;
-mod path_mtu;
 mod rings;
 mod routes;
 mod shared;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tcp::{CloseReason, ConnectionId, StreamError};
+use tcp::{CloseReason, ConnectionId, IcmpKind, StreamError};
 use tokio::sync::Notify;
 use units::Time;
 
@@ -137,6 +137,13 @@ pub(crate) fn failure(error: StreamError) -> io::Error {
         StreamError::Closed(CloseReason::Refused) => io::ErrorKind::ConnectionRefused,
         StreamError::Closed(CloseReason::TimedOut) => io::ErrorKind::TimedOut,
         StreamError::Closed(CloseReason::Aborted) => io::ErrorKind::ConnectionAborted,
+        StreamError::Closed(CloseReason::Unreachable(kind)) => match kind {
+            IcmpKind::PortUnreachable | IcmpKind::ProtocolUnreachable => {
+                io::ErrorKind::ConnectionRefused
+            }
+            IcmpKind::NetworkUnreachable => io::ErrorKind::NetworkUnreachable,
+            _ => io::ErrorKind::HostUnreachable,
+        },
         StreamError::Closed(CloseReason::Finished) | StreamError::Unknown => {
             io::ErrorKind::NotConnected
         }

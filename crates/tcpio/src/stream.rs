@@ -14,8 +14,8 @@ use crate::engine::Engine;
 use crate::shared::{User, closed, failure};
 use crate::waiters::Kept;
 
-/// A connection of a stack. Dropping it ends the connection in order if both sides have ended
-/// their streams or all was read, in the background.
+/// A connection of a stack. Dropping it ends the connection in order, in the background, if all that
+/// came was read; if not, a RST tells the peer (RFC 9293 §3.6.1).
 ///
 /// A write is on the wire when it returns, as far as the windows permit.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Other implementations decide: curl, nghttp, ngtcp2's client, aioquic, nginx.
+//! Other implementations decide: curl, nghttp, h2spec, ngtcp2's client, aioquic, nginx.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -121,6 +121,22 @@ fn curl_loads_by_http1_and_http2_over_both_versions_of_tls() {
     let received: Vec<u64> =
         server.log.take_streams().iter().map(|stream| stream.received).filter(|n| *n > 0).collect();
     assert_eq!(received, [300_000; 4]);
+}
+
+/// RFC 9113 and RFC 7541 clause by clause, in h2spec's order.
+#[test]
+fn h2spec_finds_nothing_wrong_with_our_http2() {
+    let h2spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/judges/h2spec/h2spec");
+    if !h2spec.exists() {
+        skip!(Need::H2spec, "h2spec is not built (scripts/go-judges.sh)");
+    }
+    let server = serving();
+    let port = server.secure.port().to_string();
+    // The time limit is for answers that never come: a busy machine's are late.
+    let arguments = ["-h", "127.0.0.1", "-p", &port, "-t", "-k", "-P", "/1000", "-o", "5"];
+    let output = run(&h2spec.display().to_string(), &arguments);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("145 tests, 145 passed, 0 skipped, 0 failed"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What is remembered of destinations: Fast Open cookies and black holes (RFC 7413 §4.1.3).
 
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::hash::Hash;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use units::Time;
@@ -13,22 +14,22 @@ const DOUBTED: Duration = Duration::from_secs(10);
 
 /// A table of bounded size; the entry first made makes room.
 #[derive(Debug)]
-pub(crate) struct Memory<V> {
-    entries: HashMap<IpAddr, V, Key>,
-    order: VecDeque<IpAddr>,
+pub(crate) struct Memory<V, K = IpAddr> {
+    entries: HashMap<K, V, Key>,
+    order: VecDeque<K>,
     limit: usize,
 }
 
-impl<V> Memory<V> {
+impl<V, K: Copy + Eq + Hash> Memory<V, K> {
     pub(crate) fn new(limit: usize, key: Key) -> Self {
         Memory { entries: HashMap::with_hasher(key), order: VecDeque::new(), limit }
     }
 
-    pub(crate) fn get(&self, address: IpAddr) -> Option<&V> {
+    pub(crate) fn get(&self, address: K) -> Option<&V> {
         self.entries.get(&address)
     }
 
-    pub(crate) fn insert(&mut self, address: IpAddr, value: V) {
+    pub(crate) fn insert(&mut self, address: K, value: V) {
         if self.entries.insert(address, value).is_some() {
             return;
         }
@@ -40,14 +41,14 @@ impl<V> Memory<V> {
         }
     }
 
-    pub(crate) fn remove(&mut self, address: IpAddr) {
+    pub(crate) fn remove(&mut self, address: K) {
         if self.entries.remove(&address).is_some() {
             self.order.retain(|kept| *kept != address);
         }
     }
 }
 
-/// A Fast Open cookie: 4 to 16 bytes (RFC 7413 §4.1.1).
+/// A Fast Open cookie: an even number of bytes from 4 to 16 (RFC 7413 §4.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cookie {
     bytes: [u8; 16],
@@ -58,7 +59,8 @@ impl Cookie {
     pub(crate) fn new(cookie: &[u8]) -> Option<Self> {
         let mut bytes = [0; 16];
         bytes.get_mut(..cookie.len())?.copy_from_slice(cookie);
-        (cookie.len() >= 4).then_some(Cookie { bytes, len: cookie.len() as u8 })
+        (cookie.len() >= 4 && cookie.len().is_multiple_of(2))
+            .then_some(Cookie { bytes, len: cookie.len() as u8 })
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
@@ -73,13 +75,16 @@ pub(crate) struct Destinations {
     black_holes: Memory<Time>,
     /// Those to which a SYN with data got through, since the last that did not.
     carried: Memory<()>,
+    /// Ports that have refused Fast Open (RFC 7413 §4.1.3.1), and until when that counts.
+    refusals: Memory<Time, SocketAddr>,
     memory: Duration,
 }
 
 impl Destinations {
     pub(crate) fn new(limit: usize, memory: Duration, key: Key) -> Self {
         let (cookies, black_holes) = (Memory::new(limit, key), Memory::new(limit, key));
-        Destinations { cookies, black_holes, carried: Memory::new(limit, key), memory }
+        let (carried, refusals) = (Memory::new(limit, key), Memory::new(limit, key));
+        Destinations { cookies, black_holes, carried, refusals, memory }
     }
 
     /// The path to `address` dropped a SYN with data: a black hole, unless it has carried some before and loses only
@@ -100,6 +105,30 @@ impl Destinations {
     pub(crate) fn forget_black_hole(&mut self, address: IpAddr) {
         self.black_holes.remove(address);
         self.carried.insert(address, ());
+    }
+
+    /// A port has not taken the data of a SYN with a cookie, or an ICMP error or nothing at all answered it
+    /// (RFC 7413 §4.1.3.1).
+    pub(crate) fn remember_refusal(&mut self, now: Time, remote: SocketAddr) {
+        let memory = match self.carried.get(remote.ip()) {
+            // It may have been busy.
+            Some(()) => self.memory.min(DOUBTED),
+            None => self.memory,
+        };
+        self.refusals.insert(remote, now + memory);
+    }
+
+    pub(crate) fn forget_refusal(&mut self, remote: SocketAddr) {
+        self.refusals.remove(remote);
+    }
+
+    /// Whether Fast Open is not to be tried with a port now.
+    pub(crate) fn has_refused(&mut self, now: Time, remote: SocketAddr) -> bool {
+        let refuses = self.refusals.get(remote).is_some_and(|until| now < *until);
+        if !refuses {
+            self.refusals.remove(remote);
+        }
+        refuses
     }
 
     pub(crate) fn is_black_hole(&mut self, now: Time, address: IpAddr) -> bool {

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use fault::{Explain, Fault};
 use thiserror::Error;
 
+use crate::info::IcmpKind;
+
 /// A connection of an [`Endpoint`](crate::Endpoint). Never used again for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
@@ -62,6 +64,9 @@ pub enum CloseReason {
     TimedOut,
     /// This side reset it.
     Aborted,
+    /// An ICMP error ended the attempt, or was the last sign of a path that fell silent
+    /// (RFC 9293 §3.9.2.2).
+    Unreachable(IcmpKind),
 }
 
 /// Why nothing could be read or written. The caller's to deal with.
@@ -81,13 +86,14 @@ pub enum StreamError {
     Unknown,
 }
 
-fn reason(reason: CloseReason) -> &'static str {
+fn reason(reason: CloseReason) -> Cow<'static, str> {
     match reason {
-        CloseReason::Finished => "both sides have closed",
-        CloseReason::Reset => "the peer reset it",
-        CloseReason::Refused => "the peer refused it",
-        CloseReason::TimedOut => "the peer did not answer in time",
-        CloseReason::Aborted => "this side reset it",
+        CloseReason::Finished => "both sides have closed".into(),
+        CloseReason::Reset => "the peer reset it".into(),
+        CloseReason::Refused => "the peer refused it".into(),
+        CloseReason::TimedOut => "the peer did not answer in time".into(),
+        CloseReason::Aborted => "this side reset it".into(),
+        CloseReason::Unreachable(kind) => format!("ICMP says: {kind}").into(),
     }
 }
 
@@ -139,8 +145,14 @@ impl Explain for StreamError {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            StreamError::Closed(CloseReason::Refused) => {
-                Some("check whether a server is listening there".into())
+            StreamError::Closed(
+                CloseReason::Refused | CloseReason::Unreachable(IcmpKind::PortUnreachable),
+            ) => Some("check whether a server is listening there".into()),
+            StreamError::Closed(CloseReason::Unreachable(IcmpKind::Prohibited)) => {
+                Some("check the firewalls on the path".into())
+            }
+            StreamError::Closed(CloseReason::Unreachable(_)) => {
+                Some("check the address and the routes to it".into())
             }
             _ => None,
         }
@@ -182,7 +194,7 @@ pub enum Ignored {
     /// It is no whole IP packet, or a fragment.
     #[error("not a whole IP packet")]
     NotIp,
-    /// It carries something else.
+    /// It carries something else, and no ICMP error about a segment.
     #[error("not TCP")]
     NotTcp,
     /// Its TCP header is malformed.

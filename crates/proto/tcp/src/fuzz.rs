@@ -95,6 +95,7 @@ pub fn packets(bytes: &[u8]) {
             endpoint.handle_timeout(now);
         }
         let _ = endpoint.handle_packet(now, &packet(segment), Checksum::Trusted);
+        let _ = endpoint.handle_packet(now, &icmp_error(segment), Checksum::Verify);
         accepted.extend(endpoint.accept(listener));
         let mut into = [0; 512];
         for id in accepted.iter().chain([&client]) {
@@ -127,6 +128,44 @@ fn packet(segment: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; repr.buffer_len()];
     let _ = repr.emit(&mut packet);
     packet.extend_from_slice(segment);
+    packet
+}
+
+/// An ICMP error about our SYN or a later segment, of the type, code and distance that a segment's first bytes name.
+fn icmp_error(segment: &[u8]) -> Vec<u8> {
+    let at = |index: usize| segment.get(index).copied().unwrap_or(0);
+    let ports = [40_000_u16.to_be_bytes(), 80_u16.to_be_bytes()].concat();
+    let sequence = [at(4), at(5), at(6), at(7)];
+    let quoted = wire::ipv4::Repr {
+        source: [192, 0, 2, 1].into(),
+        destination: [192, 0, 2, 2].into(),
+        protocol: wire::tcp::PROTOCOL,
+        traffic_class: 0,
+        identification: 0,
+        dont_fragment: true,
+        time_to_live: 64,
+        payload_len: 8,
+    };
+    let mut inner = vec![0; quoted.buffer_len()];
+    let _ = quoted.emit(&mut inner);
+    inner.truncate(wire::ipv4::HEADER_LEN);
+    let head = [at(0) % 16, at(1) % 16, 0, 0, 0, 0, at(2), at(3)];
+    let mut message = [&head[..], &inner, &ports, &sequence].concat();
+    let sum = wire::checksum::Sum::new().plus(&message).finish().to_be_bytes();
+    if let Some(place) = message.get_mut(2..4) {
+        place.copy_from_slice(&sum);
+    }
+    let outer = wire::ipv4::Repr {
+        source: [192, 0, 2, 2].into(),
+        destination: [192, 0, 2, 1].into(),
+        protocol: wire::icmpv4::PROTOCOL,
+        payload_len: message.len(),
+        ..quoted
+    };
+    let mut packet = vec![0; outer.buffer_len()];
+    let _ = outer.emit(&mut packet);
+    packet.truncate(wire::ipv4::HEADER_LEN);
+    packet.extend(message);
     packet
 }
 

@@ -34,7 +34,8 @@ pub enum SynData {
     Accepted,
     /// The receiver acknowledged the SYN alone.
     Refused,
-    /// Not sent, since this path dropped SYNs with data before.
+    /// Not sent, since this path dropped SYNs with data before, or the peer refused Fast Open
+    /// (RFC 7413 §4.1.3.1).
     BlackHole,
 }
 
@@ -81,6 +82,9 @@ pub struct Info {
     pub unsent: u64,
     /// What has kept the connection from sending since its last packet, if anything has.
     pub hold: Option<Hold>,
+    /// The last ICMP error about a segment of this connection that did not end it, until the peer is heard again
+    /// (RFC 9293 §3.9.2.2).
+    pub icmp_error: Option<IcmpKind>,
     /// Data segments sent again.
     pub retransmissions: u64,
     /// SYNs or SYN-ACKs sent again.
@@ -185,4 +189,92 @@ pub struct PathMtu {
     pub sequence: SeqNumber,
     /// The largest IP packet that passes.
     pub mtu: u16,
+}
+
+/// The meaning of an ICMP error (RFC 792, RFC 1122 §3.2.2, RFC 4443 §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IcmpKind {
+    /// There is no route to the peer's network.
+    NetworkUnreachable,
+    /// The last router does not reach the peer.
+    HostUnreachable,
+    /// The peer has no TCP.
+    ProtocolUnreachable,
+    /// Nobody listens on the peer's port.
+    PortUnreachable,
+    /// A filter on the path forbids it.
+    Prohibited,
+    /// The packet was passed on too often, or its fragments were late.
+    TimeExceeded,
+    /// A router or the peer finds an IP header of ours malformed.
+    ParameterProblem,
+}
+
+impl IcmpKind {
+    /// Whether the error is hard: trying again is of no use (RFC 9293 §3.9.2.2).
+    #[must_use]
+    pub fn is_hard(self) -> bool {
+        matches!(
+            self,
+            IcmpKind::ProtocolUnreachable | IcmpKind::PortUnreachable | IcmpKind::Prohibited
+        )
+    }
+
+    /// The error of an ICMPv4 message's type and code; `None` for types that concern no connection, and for
+    /// "fragmentation needed", which is a [`PathMtu`].
+    #[must_use]
+    pub fn of_v4(kind: u8, code: u8) -> Option<Self> {
+        Some(match (kind, code) {
+            (3, 0 | 5 | 6 | 8 | 11) => IcmpKind::NetworkUnreachable,
+            (3, 1 | 7 | 12 | 14 | 15) => IcmpKind::HostUnreachable,
+            (3, 2) => IcmpKind::ProtocolUnreachable,
+            (3, 3) => IcmpKind::PortUnreachable,
+            (3, 9 | 10 | 13) => IcmpKind::Prohibited,
+            (11, _) => IcmpKind::TimeExceeded,
+            (12, _) => IcmpKind::ParameterProblem,
+            _ => return None,
+        })
+    }
+
+    /// The error of an ICMPv6 message's type and code (RFC 4443 §3); `None` for others.
+    #[must_use]
+    pub fn of_v6(kind: u8, code: u8) -> Option<Self> {
+        Some(match (kind, code) {
+            (1, 0) => IcmpKind::NetworkUnreachable,
+            (1, 1 | 5 | 6) => IcmpKind::Prohibited,
+            (1, 2 | 3) => IcmpKind::HostUnreachable,
+            (1, 4) => IcmpKind::PortUnreachable,
+            (3, _) => IcmpKind::TimeExceeded,
+            // The next header is unknown: the peer has no TCP. RFC 9293 §3.9.2.2 calls it soft.
+            (4, _) => IcmpKind::ParameterProblem,
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for IcmpKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            IcmpKind::NetworkUnreachable => "network unreachable",
+            IcmpKind::HostUnreachable => "host unreachable",
+            IcmpKind::ProtocolUnreachable => "protocol unreachable",
+            IcmpKind::PortUnreachable => "port unreachable",
+            IcmpKind::Prohibited => "administratively prohibited",
+            IcmpKind::TimeExceeded => "time exceeded in transit",
+            IcmpKind::ParameterProblem => "malformed IP header",
+        })
+    }
+}
+
+/// An ICMP error about a segment of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IcmpError {
+    /// Our address and port in the quoted packet.
+    pub local: SocketAddr,
+    /// The peer's in the quoted packet.
+    pub remote: SocketAddr,
+    /// The quoted sequence number.
+    pub sequence: SeqNumber,
+    /// The error's meaning.
+    pub kind: IcmpKind,
 }

@@ -8,8 +8,8 @@
 //!
 //! No sockets, no clock, no randomness but the seed. RFC 9293 with RFC 7323 (window scale,
 //! timestamps, PAWS), RFC 2018 and 2883 (SACK), RFC 8985 (RACK-TLP), RFC 9438 (CUBIC), RFC 5961
-//! (challenge ACKs), RFC 6528 (sequence numbers), RFC 7413 (data on the SYN, cookies, black holes) and
-//! RFC 4987 (SYN cookies).
+//! (challenge ACKs), RFC 6528 (sequence numbers), RFC 7413 (data on the SYN, cookies, refusals, black
+//! holes), RFC 4987 (SYN cookies), RFC 6191 and 1337 (TIME-WAIT) and RFC 5927 (ICMP errors).
 //!
 //! # Data on the handshake
 //!
@@ -35,7 +35,28 @@
 //! A connection whose application is gone ends within [`Config::orphan_wait`] and the time that its
 //! data are given; those with data are [`Config::max_orphans`] at most.
 //!
-//! Not done: ECN, MPTCP, urgent data (the pointer is ignored, RFC 6093), TCP-AO.
+//! # Choices
+//!
+//! - A hard ICMP error ends an attempt to open; later ones are kept and told ([`Info::icmp_error`]).
+//! - Release with unread bytes is a RST (RFC 9293 §3.6.1, SHLD-3).
+//! - No segment is larger than half of the largest window that the peer has told.
+//! - Fast Open leaves a port alone that has refused it, for [`Config::black_hole_memory`]
+//!   (RFC 7413 §4.1.3.1). Data on a SYN without cookies are sent all the same.
+//! - SYNs that cross open a connection; data on the peer's are not taken and come again.
+//!
+//! # Gaps
+//!
+//! Not done: ECN and AccECN, MPTCP, urgent data (the pointer is ignored, RFC 6093), TCP-AO, timeouts
+//! that ICMP errors keep from backing off (RFC 6069), the peer's MSS remembered beside its cookie
+//! (RFC 7413 §4.1.3).
+//!
+//! # Tests
+//!
+//! `tests/clauses` holds an endpoint against the standards clause by clause; `tests/scripts` are
+//! conversations in packetdrill's notation, which `tests/packetdrill` plays in virtual time. Other
+//! scripts are tried by
+//! `WIRETAX_PACKETDRILL=DIR cargo test -p tcp --test it scripts_of_folders -- --ignored --nocapture`.
+//! packetdrill itself takes the endpoint as a shared object: `cargo build -p tcpio --example packetdrill`.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -45,6 +66,7 @@ mod destinations;
 mod endpoint;
 mod event;
 pub mod fuzz;
+mod icmp;
 mod info;
 mod receive_buffer;
 mod recovery;
@@ -62,4 +84,6 @@ pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, EventKind, Ignored, ListenError, ListenerId,
     StreamError,
 };
-pub use info::{Checksum, Counters, Hold, Info, PathMtu, State, SynData, Transmit};
+pub use info::{
+    Checksum, Counters, Hold, IcmpError, IcmpKind, Info, PathMtu, State, SynData, Transmit,
+};

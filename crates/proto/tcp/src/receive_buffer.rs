@@ -63,8 +63,8 @@ pub struct Inserted {
     pub accepted: usize,
     /// Whether [`ReceiveBuffer::next`] moved.
     pub in_order: bool,
-    /// Whether the segment had bytes and all of them were there already.
-    pub duplicate: bool,
+    /// Whether bytes of the segment were there already.
+    pub repeated: bool,
 }
 
 /// Up to four blocks for a SACK option, first to be sent first.
@@ -114,27 +114,39 @@ impl ReceiveBuffer {
             return Inserted::default();
         }
         let end = offset.saturating_add(data.len() as u64);
-        if offset < self.next {
-            // RFC 2883 §4: the part that had come before
-            self.duplicate = Some((offset, end.min(self.next)));
-            if end <= self.next {
-                return Inserted { duplicate: true, ..Inserted::default() };
-            }
+        // RFC 2883 §4: the first part that had come before
+        let repeated = self.repeated(offset, end);
+        self.duplicate = repeated.or(self.duplicate);
+        if end <= self.next {
+            return Inserted { repeated: true, ..Inserted::default() };
         }
+        let repeated = repeated.is_some();
         let from = offset.max(self.next);
         let to = end.min(self.start.saturating_add(self.limit as u64));
-        let Some(data) = part(data, offset, from, to) else { return Inserted::default() };
+        let nothing = Inserted { repeated, ..Inserted::default() };
+        let Some(data) = part(data, offset, from, to) else { return nothing };
         if from == self.next {
             if !self.make_way(data.len(), most) {
-                return Inserted::default();
+                return nothing;
             }
             let accepted = self.append(data, most);
-            return Inserted { accepted, in_order: true, duplicate: false };
+            return Inserted { accepted, in_order: true, repeated };
         }
         match self.keep(from, to, data, most) {
-            None => Inserted::default(),
-            Some(accepted) => Inserted { accepted, in_order: false, duplicate: accepted == 0 },
+            None => nothing,
+            Some(accepted) => Inserted { accepted, in_order: false, repeated },
         }
+    }
+
+    /// The first run of a segment's bytes that are there already.
+    fn repeated(&self, offset: u64, end: u64) -> Option<(u64, u64)> {
+        if offset < self.next {
+            return Some((offset, end.min(self.next)));
+        }
+        let first = self.islands.partition_point(|island| island.end() <= offset);
+        let island = self.islands.get(first)?;
+        let (low, high) = (island.start.max(offset), island.end().min(end));
+        (low < high).then_some((low, high))
     }
 
     /// The first byte missing: what to acknowledge.
@@ -304,7 +316,6 @@ impl ReceiveBuffer {
             .sum();
         let accepted = usize::try_from((to - from).saturating_sub(known)).ok()?;
         if accepted == 0 {
-            self.duplicate = Some((from, to));
             self.note_recent(from);
             return Some(0);
         }

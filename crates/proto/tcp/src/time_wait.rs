@@ -11,17 +11,30 @@ use crate::secrets::Key;
 /// Local and remote address of a connection.
 pub(crate) type Tuple = (SocketAddr, SocketAddr);
 
+/// Least time between two ACKs for segments that carry nothing (RFC 5961 §7).
+const ACK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// One connection's last numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Last {
+pub(crate) struct Final {
     /// SND.NXT.
     pub send_next: SeqNumber,
     /// RCV.NXT.
     pub receive_next: SeqNumber,
     /// TS.Recent, if timestamps were used.
     pub timestamp: Option<u32>,
+    /// The window field.
+    pub window: u16,
+}
+
+/// One connection in TIME-WAIT.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Last {
+    pub numbers: Final,
     until: Time,
     number: u64,
+    /// When a segment that carries nothing was answered last.
+    acked: Option<Time>,
 }
 
 /// A table of bounded size; the oldest make room.
@@ -39,16 +52,10 @@ impl TimeWait {
         TimeWait { entries, order: VecDeque::new(), limit, numbers: 0 }
     }
 
-    pub(crate) fn insert(
-        &mut self,
-        now: Time,
-        tuple: Tuple,
-        (send_next, receive_next, timestamp): (SeqNumber, SeqNumber, Option<u32>),
-        wait: Duration,
-    ) {
+    pub(crate) fn insert(&mut self, now: Time, tuple: Tuple, numbers: Final, wait: Duration) {
         self.numbers = self.numbers.wrapping_add(1);
         let (number, until) = (self.numbers, now + wait);
-        let last = Last { send_next, receive_next, timestamp, until, number };
+        let last = Last { numbers, until, number, acked: None };
         self.entries.insert(tuple, last);
         self.order.push_back((until, number, tuple));
         while self.order.len() > self.limit {
@@ -63,12 +70,32 @@ impl TimeWait {
         }
     }
 
-    /// Begins the wait of an entry again. Its place in the queue stays, so that a peer that does
-    /// this often takes no other's.
-    pub(crate) fn begin_again(&mut self, now: Time, tuple: &Tuple, wait: Duration) {
-        if let Some(last) = self.entries.get_mut(tuple) {
-            last.until = now + wait;
+    /// Begins the wait of an entry again, with the timestamp that its peer's FIN had. Its place in the
+    /// queue stays, so that a peer that does this often takes no other's.
+    pub(crate) fn begin_again(
+        &mut self,
+        now: Time,
+        tuple: &Tuple,
+        wait: Duration,
+        stamp: Option<u32>,
+    ) {
+        let Some(last) = self.entries.get_mut(tuple) else { return };
+        last.until = now + wait;
+        if let (Some(recent), Some(stamp)) = (&mut last.numbers.timestamp, stamp)
+            && stamp.wrapping_sub(*recent) as i32 > 0
+        {
+            *recent = stamp;
         }
+    }
+
+    /// Whether a segment that carries nothing may be answered now (RFC 5961 §7).
+    pub(crate) fn may_acknowledge(&mut self, now: Time, tuple: &Tuple) -> bool {
+        let Some(last) = self.entries.get_mut(tuple) else { return false };
+        let may = last.acked.is_none_or(|at| now.saturating_since(at) >= ACK_INTERVAL);
+        if may {
+            last.acked = Some(now);
+        }
+        may
     }
 
     /// Forgets those whose time is over.

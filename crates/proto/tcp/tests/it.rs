@@ -2,6 +2,7 @@
 
 mod clauses;
 mod host;
+mod packetdrill;
 mod round_trips;
 mod sweep;
 mod syn_data;

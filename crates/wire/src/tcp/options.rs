@@ -44,7 +44,7 @@ pub enum TcpOption<'a> {
 /// A Fast Open option (RFC 7413 §4.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FastOpen<'a> {
-    /// The cookie, 4 to 16 bytes; empty is the request for one.
+    /// The cookie, an even number of bytes from 4 to 16; empty is the request for one.
     pub cookie: &'a [u8],
     /// Whether it came under the experimental kinds that preceded kind 34.
     pub experimental: bool,
@@ -139,14 +139,23 @@ fn parse(kind: u8, data: &[u8]) -> Result<TcpOption<'_>, Error> {
         (2 | 3 | 4 | 5 | 8, _) => {
             return Err(Error::malformed(FORMAT, "its length is not its kind's"));
         }
-        // RFC 7413 §4.1.1: 0 bytes request a cookie; a cookie has 4 to 16.
-        (34, 0 | 4..=16) => TcpOption::FastOpen(FastOpen { cookie: data, experimental: false }),
-        (253 | 254, 2..) if reader.u16()? == FAST_OPEN_EXPERIMENT => {
+        (34, len) if is_cookie_length(len) => {
+            TcpOption::FastOpen(FastOpen { cookie: data, experimental: false })
+        }
+        (253 | 254, 2..)
+            if reader.u16()? == FAST_OPEN_EXPERIMENT && is_cookie_length(data.len() - 2) =>
+        {
             TcpOption::FastOpen(FastOpen { cookie: reader.rest(), experimental: true })
         }
         _ => TcpOption::Unknown { kind, data },
     };
     Ok(option)
+}
+
+/// Whether a Fast Open option of so many bytes is valid: none request a cookie, and a cookie has an even number
+/// from 4 to 16 (RFC 7413 §4.1.1).
+const fn is_cookie_length(len: usize) -> bool {
+    len == 0 || (len >= 4 && len <= 16 && len.is_multiple_of(2))
 }
 
 /// The options that Wiretax knows, each at most once.
@@ -275,6 +284,20 @@ mod tests {
         let mut other = Options::new(&[254, 4, 0xaa, 0xbb]);
         let expected = TcpOption::Unknown { kind: 254, data: &[0xaa, 0xbb] };
         assert_eq!(other.next(), Some(Ok(expected)));
+    }
+
+    #[test]
+    fn a_cookie_has_an_even_number_of_bytes() {
+        for len in 0..=20usize {
+            let valid = len == 0 || [4, 6, 8, 10, 12, 14, 16].contains(&len);
+            let cookie = vec![7; len];
+            let option = [&[34, len as u8 + 2][..], &cookie].concat();
+            let list = OptionList::parse(Options::new(&option));
+            assert_eq!(list.fast_open.is_some(), valid, "{len}");
+            let option = [&[254, len as u8 + 4, 0xf9, 0x89][..], &cookie].concat();
+            let list = OptionList::parse(Options::new(&option));
+            assert_eq!(list.fast_open.is_some(), valid, "{len} experimental");
+        }
     }
 
     #[test]

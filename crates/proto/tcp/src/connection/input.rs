@@ -31,7 +31,7 @@ pub(crate) enum Reply {
 /// A tick of the peer's timestamp clock may be so old and still be its own (RFC 7323 §5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
 
-type Outcome = Result<Reply, Ignored>;
+pub(super) type Outcome = Result<Reply, Ignored>;
 
 impl Connection {
     /// Takes a segment of this connection.
@@ -48,7 +48,8 @@ impl Connection {
     /// RFC 9293 §3.10.7.3
     fn handle_syn_sent(&mut self, now: Time, segment: &Segment<'_>, cx: Context<'_>) -> Outcome {
         let Some(handshake) = &self.handshake else { return Err(Ignored::Unacceptable) };
-        let most = handshake.syn_data as i32;
+        // What no SYN has carried cannot be acknowledged.
+        let most = handshake.syn_data.min(self.syn_bytes) as i32;
         let acked = segment.ack.map(|ack| ack.distance(self.iss + 1));
         if acked.is_some_and(|acked| acked < 0 || acked > most) {
             let reply = if segment.is(Flags::RST) { Reply::Nothing } else { Reply::Reset };
@@ -84,11 +85,8 @@ impl Connection {
     fn connect(&mut self, now: Time, segment: &Segment<'_>, acked: u64, cx: Context<'_>) {
         self.settle_syn_data(now, acked, cx.destinations, cx.counters);
         let Some(handshake) = self.handshake.take() else { return };
-        if let Some(option) = segment.options.fast_open
-            && let Some(cookie) = Cookie::new(option.cookie)
-        {
-            cx.destinations.cookies.insert(self.remote.ip(), cookie);
-        }
+        let cookie = segment.options.fast_open.and_then(|option| Cookie::new(option.cookie));
+        self.learn_fast_open(now, &handshake, cookie, cx.destinations);
         self.state = if self.fin { State::FinWait1 } else { State::Established };
         self.handshake_round_trip(now, &handshake);
         self.take_window(u32::from(segment.window), 0, 0);
@@ -128,25 +126,6 @@ impl Connection {
         }
     }
 
-    /// Both sides sent a SYN (RFC 9293 §3.5, figure 7). Data on either are not taken.
-    fn open_simultaneously(&mut self, segment: &Segment<'_>) {
-        self.state = State::SynReceived;
-        self.take_window(u32::from(segment.window), 0, 0);
-        let Some(handshake) = &mut self.handshake else { return };
-        handshake.simultaneous = true;
-        handshake.bare = true;
-        handshake.due = true;
-        // RFC 7323 §3.2: both SYNs offered them, and each segment from now on has timestamps.
-        handshake.offered = super::open::Offered::of(&segment.options);
-        if self.syn_data == SynData::Pending {
-            self.syn_data = SynData::Refused;
-            if handshake.if_refused == IfRefused::Withdraw {
-                self.send.withdraw(self.send.end());
-                self.pending.add(Pending::REFUSED);
-            }
-        }
-    }
-
     /// RFC 9293 §3.10.7.4
     fn handle_synchronised(
         &mut self,
@@ -179,6 +158,7 @@ impl Connection {
             return Err(Ignored::Unacceptable);
         }
         self.last_received = now;
+        self.icmp_error = None;
         self.timers.keep_alive_probes = 0;
         self.timers.probes = 0;
         self.reset_keep_alive(now, cx.config);
@@ -190,26 +170,6 @@ impl Connection {
         self.remember_timestamp(now, segment, start);
         self.handle_payload(now, segment, start, config, spare);
         self.take_fin(now, config);
-        Ok(Reply::Nothing)
-    }
-
-    /// The peer's SYN once more, while ours is not acknowledged.
-    fn handle_syn_again(&mut self, now: Time, segment: &Segment<'_>, cx: Context<'_>) -> Outcome {
-        let Some(handshake) = &mut self.handshake else { return Err(Ignored::Unacceptable) };
-        if segment.is(Flags::RST) {
-            return Err(Ignored::Unacceptable);
-        }
-        if handshake.simultaneous && segment.ack == Some(self.iss + 1) {
-            // The peer's SYN-ACK of a simultaneous open.
-            self.take_window(u32::from(segment.window), 0, 0);
-            self.establish(now, cx.config);
-            self.ack.now = true;
-            return Ok(Reply::Nothing);
-        }
-        // One answer is under way or was lost: a pending one is not hurried.
-        if handshake.answer_by.is_none() {
-            handshake.due = true;
-        }
         Ok(Reply::Nothing)
     }
 
@@ -318,9 +278,10 @@ impl Connection {
         let (una, next) = (self.una() as i64, self.recovery.next() as i64);
         if self.state == State::SynReceived {
             // RFC 9293 §3.10.7.4, fifth check
-            if offset < 0 || offset > next {
+            if offset < 0 || offset > next.max(self.syn_data_in_doubt()) {
                 return Ok(Reply::Reset);
             }
+            self.settle_syn_data(now, offset as u64, cx.destinations, cx.counters);
             self.establish(now, cx.config);
         } else if offset > next || offset < una.saturating_sub(i64::from(self.max_window)) {
             // RFC 5961 §5.2
@@ -351,7 +312,10 @@ impl Connection {
         self.wl1 = start;
         self.wl2 = ack;
         self.window = window;
-        self.max_window = self.max_window.max(window);
+        if window > self.max_window {
+            self.max_window = window;
+            self.update_segment();
+        }
         self.window_end = ack.saturating_add(u64::from(window));
         if window > 0 {
             self.timers.persist = None;
@@ -359,7 +323,7 @@ impl Connection {
         }
     }
 
-    fn acknowledge(
+    pub(super) fn acknowledge(
         &mut self,
         now: Time,
         segment: &Segment<'_>,
@@ -433,7 +397,7 @@ impl Connection {
     }
 
     /// RFC 7323 §4.3
-    fn remember_timestamp(&mut self, now: Time, segment: &Segment<'_>, start: i64) {
+    pub(super) fn remember_timestamp(&mut self, now: Time, segment: &Segment<'_>, start: i64) {
         let Some((value, _)) = segment.options.timestamps.filter(|_| self.timestamps) else {
             return;
         };

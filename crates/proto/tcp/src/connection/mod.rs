@@ -3,19 +3,23 @@
 //! | file | what |
 //! |---|---|
 //! | `open` | how a connection begins, and the segments of its handshake |
+//! | `simultaneous` | SYNs that cross |
 //! | `input` | segments in (RFC 9293 §3.10.7) |
 //! | `output` | segments out |
 //! | `receive` | what is received and read, and how the window grows with it |
 //! | `send` | what is written, and how far ahead |
+//! | `icmp` | messages of routers and hosts about packets of ours |
 //! | `timers` | what happens when nothing comes |
 //!
 //! Offsets are those of the streams: 0 is the byte behind SYN.
 
+mod icmp;
 mod input;
 mod open;
 mod output;
 mod receive;
 mod send;
+mod simultaneous;
 mod timers;
 
 use std::net::SocketAddr;
@@ -26,11 +30,12 @@ use units::{SeqNumber, Time};
 use crate::config::{Config, IfRefused};
 use crate::destinations::Cookie;
 use crate::event::{CloseReason, ListenerId, StreamError};
-use crate::info::{Info, State, SynData};
+use crate::info::{IcmpKind, Info, State, SynData};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::recovery::Recovery;
 use crate::segment::ip_header_len;
 use crate::send_buffer::SendBuffer;
+use crate::time_wait::Final;
 
 pub(crate) use input::{Context, Reply};
 pub(crate) use open::{Accepted, Opening};
@@ -49,6 +54,10 @@ const AMPLIFICATION_LIMIT: usize = 3;
 const SYN_ACK_RESERVE: usize = 3 * 60;
 /// Bytes that wait to be sent to an address that is not validated, at most.
 pub(crate) const MAX_UNVALIDATED: usize = 32 << 10;
+/// MSS of a peer that tells none (RFC 9293 §3.7.1).
+const DEFAULT_MSS: usize = 536;
+/// No segments are cut smaller, whatever the peer's MSS.
+const LEAST_MSS: usize = 64;
 /// Segments that are acknowledged at once at the start, when the peer's window is small.
 const QUICK_ACKS: u8 = 16;
 /// Least time between two ACKs for segments that carry nothing and are not acceptable
@@ -202,10 +211,12 @@ pub(crate) struct Connection {
     pub held: Memory,
     iss: SeqNumber,
     irs: SeqNumber,
-    /// Largest IP packet to the peer, and the payload of a full segment.
+    /// Largest IP packet to the peer, and the payload of a full segment by that and the peer's MSS.
     path_mtu: u16,
     peer_mss: u16,
     mss: usize,
+    /// Payload of the segments that are sent: less than `mss` if the peer's windows are small.
+    segment: usize,
     timestamps: bool,
     sack: bool,
     send_shift: u8,
@@ -250,6 +261,19 @@ pub(crate) struct Connection {
     pub abort_pending: bool,
     /// A last ACK is owed: of the FIN that ended the connection.
     pub last_ack_due: bool,
+    /// The last ICMP error that ended nothing (RFC 9293 §3.9.2.2), until the peer is heard again.
+    icmp_error: Option<IcmpKind>,
+}
+
+/// Largest segment worth sending to a peer whose windows never exceeded `window` bytes: half of it, so that the peer
+/// has room for another when it has read one. A receiver whose buffer holds no two segments may tell a closed window
+/// for good (RFC 9293 §3.8.6.2.2). Windows of a default MSS or less are used whole, as Linux does.
+fn largest_worth(window: u32) -> usize {
+    match window as usize {
+        0 => usize::MAX,
+        window @ ..=DEFAULT_MSS => window.max(LEAST_MSS),
+        window => window / 2,
+    }
 }
 
 impl Connection {
@@ -295,7 +319,17 @@ impl Connection {
         let ip = ip_header_len(self.local.ip());
         let by_path = usize::from(self.path_mtu).saturating_sub(ip + 20);
         let options = if self.timestamps { TIMESTAMPS_LEN } else { 0 };
-        self.mss = by_path.min(usize::from(self.peer_mss)).saturating_sub(options).max(64);
+        self.mss = by_path.min(usize::from(self.peer_mss)).saturating_sub(options).max(LEAST_MSS);
+        self.segment = self.mss.min(largest_worth(self.max_window));
+    }
+
+    /// After the peer has told a larger window than ever.
+    fn update_segment(&mut self) {
+        let segment = self.mss.min(largest_worth(self.max_window));
+        if segment != self.segment {
+            self.segment = segment;
+            self.recovery.set_mss(segment);
+        }
     }
 
     /// TSval for `now` (RFC 7323 §5.4: a tick of 1 ms).
@@ -343,10 +377,16 @@ impl Connection {
         self.pending.add(Pending::CLOSED);
     }
 
-    /// The application is done with it.
+    /// The application is done with it. Bytes that it has not read are lost, which a RST tells the peer
+    /// (RFC 9293 §3.6.1, SHLD-3).
     pub(crate) fn release(&mut self, now: Time, config: &Config) {
         self.released = true;
+        let unread = self.receive.readable() > 0;
         self.receive.discard();
+        if unread && self.closed.is_none() {
+            self.abort_pending = true;
+            return;
+        }
         if self.state == State::SynSent && self.send.len() == 0 {
             self.close(CloseReason::Aborted);
         }
@@ -396,13 +436,14 @@ impl Connection {
             syn_bytes: self.syn_bytes,
             syn_ack_bytes: self.syn_ack_bytes,
             syn_segment_len: self.syn_segment_len,
-            segment_size: self.mss,
+            segment_size: self.segment,
             smoothed_rtt: self.recovery.smoothed_rtt(),
             rto: awaits.map_or(self.recovery.rto(), |handshake| handshake.rto),
             congestion_window: self.recovery.congestion_window(),
             in_flight: self.recovery.in_flight(),
             unsent: self.unsent(),
             hold: self.hold(),
+            icmp_error: self.icmp_error,
             retransmissions: self.recovery.retransmissions(),
             syn_retransmissions: self.syn_retransmissions,
             bytes_acked: self.una().min(self.send.end()),
@@ -414,38 +455,13 @@ impl Connection {
         self.recovery.retransmissions()
     }
 
-    /// What TIME-WAIT has to know: SND.NXT, RCV.NXT, and TS.Recent if timestamps are used.
-    pub(crate) fn final_numbers(&self) -> (SeqNumber, SeqNumber, Option<u32>) {
-        (
-            self.send_sequence(self.recovery.next()),
-            self.receive_sequence(self.receive_next()),
-            self.timestamps.then_some(self.ts_recent),
-        )
-    }
-
-    /// A router says that packets above `mtu` do not pass (RFC 1191, RFC 8201).
-    pub(crate) fn set_path_mtu(&mut self, sequence: SeqNumber, mtu: u16) -> bool {
-        let least = if self.local.is_ipv4() { 576 } else { 1280 };
-        let mtu = mtu.max(least);
-        // RFC 5927 §4.1 and §7: the quoted segment must be under way.
-        let offset = self.ack_offset(sequence);
-        let under_way = match self.handshake {
-            Some(_) if sequence == self.iss => true,
-            _ => offset >= self.una() as i64 && offset < self.recovery.next() as i64,
-        };
-        if mtu >= self.path_mtu || !under_way {
-            return false;
+    /// What TIME-WAIT has to know.
+    pub(crate) fn final_numbers(&self) -> Final {
+        Final {
+            send_next: self.send_sequence(self.recovery.next()),
+            receive_next: self.receive_sequence(self.receive_next()),
+            timestamp: self.timestamps.then_some(self.ts_recent),
+            window: self.window_field(),
         }
-        self.path_mtu = mtu;
-        self.update_mss();
-        match &mut self.handshake {
-            // The SYN itself was too big: send it bare.
-            Some(handshake) if self.state == State::SynSent => {
-                handshake.bare = true;
-                handshake.due = true;
-            }
-            _ => self.recovery.on_path_mtu_reduced(self.mss),
-        }
-        true
     }
 }

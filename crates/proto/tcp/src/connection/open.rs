@@ -49,6 +49,17 @@ pub(crate) struct Accepted {
     pub validated: bool,
     /// The cookie to give.
     pub give: Option<[u8; 8]>,
+    /// The first sequence number that an earlier connection of these addresses has not used, if it is
+    /// remembered: ours is beyond it (RFC 9293 §3.6.1).
+    pub beyond: Option<SeqNumber>,
+}
+
+/// Sequence numbers between two connections of the same addresses, as in Linux.
+const INCARNATIONS_APART: u32 = 65_537;
+
+/// The later of two sequence numbers (RFC 9293 §3.4).
+fn later(one: SeqNumber, other: SeqNumber) -> SeqNumber {
+    if one.distance(other) >= 0 { one } else { other }
 }
 
 /// The shift that lets a window of `limit` bytes be told (RFC 7323 §2.3).
@@ -82,6 +93,7 @@ impl Connection {
             // RFC 9293 §3.7.1: if no MSS option comes.
             peer_mss: default_mss,
             mss: usize::from(default_mss),
+            segment: usize::from(default_mss),
             timestamps: false,
             sack: false,
             send_shift: 0,
@@ -118,6 +130,7 @@ impl Connection {
             write_blocked: false,
             abort_pending: false,
             last_ack_due: false,
+            icmp_error: None,
         };
         connection.update_mss();
         connection
@@ -157,7 +170,8 @@ impl Connection {
         let mut handshake = Self::handshake(config);
         handshake.if_refused = options.if_refused;
         handshake.hold_ack = options.hold_ack;
-        handshake.ask_cookie = options.fast_open_cookie;
+        // A path that is known to fail is not asked.
+        handshake.ask_cookie = options.fast_open_cookie && !black_hole;
         handshake.cookie = cookie;
         handshake.bare = black_hole;
         let data = options.syn_data;
@@ -196,6 +210,7 @@ impl Connection {
     ) -> Self {
         let (local, remote) = (segment.local, segment.remote);
         let iss = secrets.initial_sequence(now, local, remote);
+        let iss = accepted.beyond.map_or(iss, |used| later(iss, used + INCARNATIONS_APART));
         let mut this = Connection::new(local, remote, iss, config);
         this.state = State::SynReceived;
         this.listener = Some(accepted.listener);
@@ -262,7 +277,7 @@ impl Connection {
         }
         self.update_mss();
         self.recovery = Recovery::new(&RecoveryConfig {
-            mss: self.mss,
+            mss: self.segment,
             congestion: config.congestion,
             sack: self.sack,
             timestamp_tick: Duration::from_millis(1),
@@ -368,6 +383,8 @@ impl Connection {
         // RFC 6691 §2: the peer's MSS counts no options.
         let segment = usize::from(self.peer_mss).saturating_sub(options.padded_len());
         let most = segment.min(budget.saturating_sub(headers + SYN_ACK_RESERVE));
+        // RFC 9293 §3.8.6: no more than the SYN's window takes.
+        let most = most.min(self.window as usize);
         let wanted = if is_answer { wanted.min(most) } else { wanted };
         // The timer runs on even if the budget allows no SYN-ACK: the client's next SYN adds to it.
         self.note_handshake_sent(now, config, handshake);
@@ -446,7 +463,8 @@ impl Connection {
         if handshake.syn_data == 0 || self.syn_data == SynData::BlackHole {
             return;
         }
-        let (sent_bare, again) = (handshake.bare, handshake.sent > 1);
+        // With SYNs that cross, the SYN-ACK counts as sent and says nothing of the path.
+        let (sent_bare, again) = (handshake.bare && !handshake.simultaneous, handshake.sent > 1);
         let if_refused = handshake.if_refused;
         if taken > 0 {
             self.syn_data = SynData::Accepted;

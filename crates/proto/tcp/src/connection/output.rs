@@ -71,9 +71,9 @@ impl Connection {
     fn most_in_one(&self, config: &Config, headers: usize) -> usize {
         let room = config.max_super_segment.min(usize::from(u16::MAX)).saturating_sub(headers);
         if self.state == State::SynReceived {
-            return self.mss;
+            return self.segment;
         }
-        (room / self.mss * self.mss).max(self.mss)
+        (room / self.segment * self.segment).max(self.segment)
     }
 
     fn headers(&self, options: &OptionList<'_>) -> usize {
@@ -116,7 +116,7 @@ impl Connection {
     /// RFC 9293 §3.7.4: the last short segment waits while any bytes are unacknowledged.
     fn nagle_end(&self, end: u64) -> u64 {
         let next = self.recovery.next();
-        let short = end.saturating_sub(next) % self.mss as u64;
+        let short = end.saturating_sub(next) % self.segment as u64;
         if self.recovery.is_idle() || self.fin { end } else { end - short }
     }
 
@@ -139,11 +139,11 @@ impl Connection {
         }
         let outgoing = self.outgoing(start, flags, options);
         let send = &self.send;
-        let transmit = outgoing.emit(buffer, len, self.mss, |into| {
+        let transmit = outgoing.emit(buffer, len, self.segment, |into| {
             let _ = send.copy(start, into);
         })?;
         self.identification =
-            self.identification.wrapping_add((len / self.mss.max(1)) as u16).wrapping_add(1);
+            self.identification.wrapping_add((len / self.segment.max(1)) as u16).wrapping_add(1);
         self.acknowledged(now);
         Some(transmit)
     }
@@ -155,10 +155,15 @@ impl Connection {
             seq: self.send_sequence(offset),
             ack: Some(self.receive_sequence(self.receive_next())),
             flags,
-            window: (self.window_to_tell() >> self.receive_shift).min(u64::from(u16::MAX)) as u16,
+            window: self.window_field(),
             options,
             identification: self.identification,
         }
+    }
+
+    /// The window field of a segment that is sent now.
+    pub(super) fn window_field(&self) -> u16 {
+        (self.window_to_tell() >> self.receive_shift).min(u64::from(u16::MAX)) as u16
     }
 
     /// RFC 9293 §3.8.6.2.2: the right edge never goes back, and forward in steps worth telling.
@@ -181,7 +186,7 @@ impl Connection {
 
     /// Notes that an acknowledgment goes out with this packet.
     fn acknowledged(&mut self, _now: Time) {
-        let reported = (self.window_to_tell() >> self.receive_shift).min(u64::from(u16::MAX));
+        let reported = u64::from(self.window_field());
         let edge = self.receive.next().saturating_add(reported << self.receive_shift);
         self.advertised = self.advertised.max(edge);
         self.last_ack_sent = self.receive_next();

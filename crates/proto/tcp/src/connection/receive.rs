@@ -88,7 +88,9 @@ impl Connection {
         if inserted.in_order && inserted.accepted > 0 {
             self.pending.add(Pending::READABLE);
         }
-        self.schedule_ack(now, payload.len(), had_gap || !inserted.in_order, config);
+        // RFC 2883 §4: repeated bytes are told at once.
+        let disorder = had_gap || !inserted.in_order || inserted.repeated;
+        self.schedule_ack(now, payload.len(), disorder, config);
     }
 
     /// Cuts off what lies before RCV.NXT's stream and behind the window that was told.

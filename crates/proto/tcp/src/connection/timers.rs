@@ -47,7 +47,7 @@ impl Connection {
         if self.is_synchronised() && is_due(self.recovery.next_timeout()) {
             self.recovery.handle_timeout(now);
             if self.recovery.timeouts_in_row() > config.retries {
-                self.close(CloseReason::TimedOut);
+                self.give_up();
                 return;
             }
         }
@@ -76,7 +76,11 @@ impl Connection {
         }
         let retries = if is_answer { config.syn_ack_retries } else { config.syn_retries };
         if handshake.sent > retries {
-            self.close(CloseReason::TimedOut);
+            if handshake.ask_cookie && self.syn_bytes > 0 && !is_answer {
+                // RFC 7413 §4.1.3.1: no answer at all
+                destinations.remember_refusal(now, self.remote);
+            }
+            self.give_up();
             return;
         }
         // RFC 6298 §5.5
@@ -90,7 +94,6 @@ impl Connection {
         if !is_answer {
             handshake.bare = true;
         }
-        let _ = destinations;
     }
 
     /// Begins to probe a window that holds everything back (RFC 9293 §3.8.6.1).
@@ -108,7 +111,7 @@ impl Connection {
         // Every answer sets `probes` back: only silence ends it.
         self.timers.probes = self.timers.probes.saturating_add(1);
         if self.timers.probes > config.retries {
-            self.close(CloseReason::TimedOut);
+            self.give_up();
             return;
         }
         self.timers.probe_due = true;
@@ -129,7 +132,7 @@ impl Connection {
             return;
         };
         if self.timers.keep_alive_probes >= keep_alive.probes {
-            self.close(CloseReason::TimedOut);
+            self.give_up();
             return;
         }
         // With data under way their timer speaks.

@@ -10,7 +10,7 @@ use crate::connection::{Connection, Opening};
 use crate::event::{
     CloseReason, ConnectError, ConnectionId, Ignored, ListenError, ListenerId, StreamError,
 };
-use crate::info::{Info, PathMtu};
+use crate::info::{IcmpError, Info, PathMtu};
 
 impl Endpoint {
     /// Listens on `local`; an unspecified address stands for any.
@@ -91,8 +91,9 @@ impl Endpoint {
         }
         let local = self.choose_port(now, local, remote)?;
         let address = remote.ip();
-        let black_hole =
-            !options.syn_data.is_empty() && self.destinations.is_black_hole(now, address);
+        let has_data = !options.syn_data.is_empty();
+        let refused = options.fast_open_cookie && self.destinations.has_refused(now, remote);
+        let black_hole = refused || has_data && self.destinations.is_black_hole(now, address);
         let cookie = options.fast_open_cookie.then(|| self.destinations.cookies.get(address));
         let opening =
             Opening { local, remote, black_hole, cookie: cookie.flatten().copied(), options };
@@ -203,7 +204,8 @@ impl Endpoint {
     }
 
     /// The application is done with a connection: it closes in order, within the time of
-    /// [`Config::orphan_wait`](crate::Config::orphan_wait). Its [`EventKind::Closed`] is the last
+    /// [`Config::orphan_wait`](crate::Config::orphan_wait). If bytes were received and not read it is
+    /// reset, so that the peer learns of their loss (RFC 9293 §3.6.1, SHLD-3). Its [`EventKind::Closed`] is the last
     /// that is heard of it.
     ///
     /// [`EventKind::Closed`]: crate::EventKind::Closed
@@ -230,6 +232,30 @@ impl Endpoint {
             self.table.find(&(reported.local, reported.remote)).ok_or(Ignored::NoConnection)?;
         let connection = self.table.at_mut(index).ok_or(Ignored::NoConnection)?;
         if !connection.set_path_mtu(reported.sequence, reported.mtu) {
+            return Err(Ignored::Unacceptable);
+        }
+        self.touch(now, index);
+        Ok(())
+    }
+
+    /// Why a connection is over; `None` if it is not, or is released and forgotten.
+    #[must_use]
+    pub fn close_reason(&self, id: ConnectionId) -> Option<CloseReason> {
+        self.table.get(id)?.closed
+    }
+
+    /// Takes an ICMP error about a segment of ours (RFC 9293 §3.9.2.2). A [hard](crate::IcmpKind::is_hard) one
+    /// ends a connection that is not open yet; any other is told by [`Info::icmp_error`], and names the reason if
+    /// the connection is given up later.
+    ///
+    /// # Errors
+    /// [`Ignored`] if the quoted segment is not one under way (RFC 5927 §4.1).
+    pub fn report_icmp_error(&mut self, now: Time, reported: IcmpError) -> Result<(), Ignored> {
+        let tuple = (plain(reported.local), plain(reported.remote));
+        let index = self.table.find(&tuple).ok_or(Ignored::NoConnection)?;
+        let connection = self.table.at_mut(index).ok_or(Ignored::NoConnection)?;
+        let (sequence, kind) = (reported.sequence, reported.kind);
+        if !connection.take_icmp_error(now, sequence, kind, &mut self.destinations) {
             return Err(Ignored::Unacceptable);
         }
         self.touch(now, index);

@@ -6,6 +6,7 @@ mod receive;
 mod table;
 #[cfg(test)]
 mod tests;
+mod time_wait;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -3,19 +3,20 @@
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, OptionList};
 
+use super::time_wait::Waited;
 use super::{Endpoint, MAX_REPLIES, Stray};
 use crate::config::SynWithData;
 use crate::connection::{Accepted, Connection, Context, HalfOpen, Reply};
 use crate::event::ListenerId;
+use crate::icmp::{self, Reported};
 use crate::segment::{Outgoing, Segment};
-use crate::time_wait::Tuple;
 use crate::{Checksum, Ignored};
 
 /// SYN cookies are accepted for so long after the last was sent (RFC 4987 §3.6).
 const COOKIES_LIVE: std::time::Duration = std::time::Duration::from_secs(128);
 
 impl Endpoint {
-    /// Takes one whole IP packet. Never panics, whatever it holds.
+    /// Takes one whole IP packet: a segment, or an ICMP error about one of ours. Never panics, whatever it holds.
     ///
     /// # Errors
     /// Why it was ignored. It may have drawn an answer all the same.
@@ -25,25 +26,38 @@ impl Endpoint {
         packet: &[u8],
         checksum: Checksum,
     ) -> Result<(), Ignored> {
-        let segment = Segment::parse(packet, checksum).inspect_err(|ignored| {
-            if *ignored == Ignored::Checksum {
-                self.counters.bad_checksums += 1;
+        let segment = match Segment::parse(packet, checksum) {
+            Ok(segment) => segment,
+            Err(Ignored::NotTcp) => return self.take_icmp(now, packet),
+            Err(ignored) => {
+                self.counters.bad_checksums += u64::from(ignored == Ignored::Checksum);
+                return Err(ignored);
             }
-        })?;
+        };
         self.counters.segments_in += 1;
         let tuple = (segment.local, segment.remote);
         if let Some(index) = self.table.find(&tuple) {
             return self.give_to_connection(now, index, &segment);
         }
-        if let Some(result) = self.give_to_time_wait(now, &tuple, &segment) {
-            return result;
-        }
-        match self.listener_of(&segment) {
-            Some(listener) => self.give_to_listener(now, listener, &segment),
+        let listener = self.listener_of(&segment);
+        let beyond = match self.give_to_time_wait(now, &tuple, &segment, listener.is_some()) {
+            Waited::Taken(result) => return result,
+            Waited::Over { used } => Some(used),
+            Waited::Unknown => None,
+        };
+        match listener {
+            Some(listener) => self.give_to_listener(now, listener, &segment, beyond),
             None => {
                 self.reset(&segment);
                 Err(Ignored::NoConnection)
             }
+        }
+    }
+
+    fn take_icmp(&mut self, now: Time, packet: &[u8]) -> Result<(), Ignored> {
+        match icmp::parse(packet)? {
+            Reported::PathMtu(reported) => self.set_path_mtu(now, reported),
+            Reported::Error(reported) => self.report_icmp_error(now, reported),
         }
     }
 
@@ -67,63 +81,6 @@ impl Endpoint {
             self.reset(segment);
         }
         Ok(())
-    }
-
-    /// RFC 9293 §3.10.7.4 for TIME-WAIT; `None` if there is none, or it makes way for a new one.
-    fn give_to_time_wait(
-        &mut self,
-        now: Time,
-        tuple: &Tuple,
-        segment: &Segment<'_>,
-    ) -> Option<Result<(), Ignored>> {
-        let last = *self.time_wait.get(now, tuple)?;
-        if segment.is(Flags::RST) {
-            // RFC 1337: not assassinated
-            return Some(Err(Ignored::Unacceptable));
-        }
-        if segment.is(Flags::SYN) && segment.ack.is_none() {
-            // RFC 6191 §2: a new connection, if its numbers are surely newer
-            let beyond = segment.seq.distance(last.receive_next) >= 0;
-            let stamp = segment.options.timestamps.filter(|_| self.config.timestamps);
-            let newer = match (last.timestamp, stamp) {
-                (Some(old), Some((new, _))) => match new.wrapping_sub(old) as i32 {
-                    0 => beyond,
-                    ticks => ticks > 0,
-                },
-                (None, Some(_)) => true,
-                (_, None) => beyond,
-            };
-            if newer {
-                self.time_wait.remove(tuple);
-                return None;
-            }
-        }
-        if segment.sequence_len() > 0 {
-            let offset = self.secrets.timestamp_offset(tuple.0, tuple.1);
-            let clock = ((now.as_nanos() / 1_000_000) as u32).wrapping_add(offset);
-            // RFC 9293 §3.10.7.4: the peer's FIN once more, the last that it sent, begins the 2 MSL again;
-            // any other has another number.
-            let end = segment.seq + segment.sequence_len();
-            if segment.is(Flags::FIN) && end == last.receive_next {
-                self.time_wait.begin_again(now, tuple, self.config.time_wait);
-            }
-            let ack = Outgoing {
-                local: tuple.0,
-                remote: tuple.1,
-                seq: last.send_next,
-                ack: Some(last.receive_next),
-                flags: Flags(0),
-                window: 0,
-                // RFC 7323 §3.2: in every segment once agreed
-                options: OptionList {
-                    timestamps: last.timestamp.map(|recent| (clock, recent)),
-                    ..OptionList::default()
-                },
-                identification: 0,
-            };
-            self.push(ack, None);
-        }
-        Some(Ok(()))
     }
 
     fn listener_of(&self, segment: &Segment<'_>) -> Option<ListenerId> {
@@ -150,6 +107,7 @@ impl Endpoint {
         now: Time,
         listener: ListenerId,
         segment: &Segment<'_>,
+        beyond: Option<SeqNumber>,
     ) -> Result<(), Ignored> {
         if segment.is(Flags::RST) {
             return Err(Ignored::Unacceptable);
@@ -161,7 +119,7 @@ impl Endpoint {
         if !segment.is(Flags::SYN) || segment.is(Flags::FIN) {
             return Err(Ignored::Unacceptable);
         }
-        self.begin(now, listener, segment)
+        self.begin(now, listener, segment, beyond)
     }
 
     /// A SYN for a listener.
@@ -170,8 +128,10 @@ impl Endpoint {
         now: Time,
         listener: ListenerId,
         segment: &Segment<'_>,
+        beyond: Option<SeqNumber>,
     ) -> Result<(), Ignored> {
         let mut accepted = self.judge(listener, segment);
+        accepted.beyond = beyond;
         let no_room = self.table.len() >= self.config.max_connections;
         accepted.with_data =
             accepted.with_data && !no_room && self.admit_with_data(now, accepted.validated);
@@ -205,7 +165,8 @@ impl Endpoint {
 
     /// What becomes of a SYN by the listener's options.
     fn judge(&mut self, listener: ListenerId, segment: &Segment<'_>) -> Accepted {
-        let mut accepted = Accepted { listener, with_data: false, validated: false, give: None };
+        let mut accepted =
+            Accepted { listener, with_data: false, validated: false, give: None, beyond: None };
         let Some(listener) = self.listeners.get(&listener) else {
             return accepted;
         };
@@ -307,7 +268,7 @@ impl Endpoint {
         self.push_reset(Some(outgoing));
     }
 
-    fn push(&mut self, outgoing: Outgoing<'static>, cookie: Option<[u8; 8]>) {
+    pub(super) fn push(&mut self, outgoing: Outgoing<'static>, cookie: Option<[u8; 8]>) {
         if self.replies.len() < MAX_REPLIES {
             self.replies.push_back(Stray { outgoing, cookie });
         }

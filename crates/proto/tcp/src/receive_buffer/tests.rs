@@ -7,7 +7,7 @@ const NO_BOUND: usize = usize::MAX;
 #[test]
 fn in_order_bytes_are_read_as_they_came_and_nothing_stays() {
     let mut buffer = ReceiveBuffer::new(100);
-    let whole = Inserted { accepted: 5, in_order: true, duplicate: false };
+    let whole = Inserted { accepted: 5, in_order: true, repeated: false };
     assert_eq!(buffer.insert(0, b"hello", NO_BOUND), whole);
     assert_eq!((buffer.next(), buffer.readable(), buffer.window()), (5, 5, 95));
     let mut out = [0; 10];
@@ -48,11 +48,11 @@ fn a_duplicate_is_reported_once_and_first() {
     // RFC 2883 §4.1 and §4.2
     let mut buffer = ReceiveBuffer::new(100_000);
     buffer.insert(0, &[1; 1000], NO_BOUND);
-    assert!(buffer.insert(500, &[1; 500], NO_BOUND).duplicate);
+    assert!(buffer.insert(500, &[1; 500], NO_BOUND).repeated);
     assert_eq!(buffer.sack_blocks().as_slice(), [(500, 1000)]);
     assert!(!buffer.has_sack_blocks());
     buffer.insert(2000, &[1; 1000], NO_BOUND);
-    assert!(buffer.insert(2000, &[1; 500], NO_BOUND).duplicate);
+    assert!(buffer.insert(2000, &[1; 500], NO_BOUND).repeated);
     assert_eq!(buffer.sack_blocks().as_slice(), [(2000, 2500), (2000, 3000)]);
     assert_eq!(buffer.sack_blocks().as_slice(), [(2000, 3000)]);
 }
@@ -231,5 +231,24 @@ proptest! {
         let next = buffer.next();
         let data: Vec<u8> = (next..).take(80).map(byte_at).collect();
         prop_assert!(buffer.insert(next, &data, most).in_order);
+    }
+}
+
+#[test]
+fn the_first_repeated_run_of_a_segment_is_reported() {
+    // RFC 2883 §4: partly repeated segments, around an island from 2000 to 3000
+    for (offset, len, run) in [
+        (1500, 1000, (2000, 2500)),
+        (2500, 1000, (2500, 3000)),
+        (1500, 2000, (2000, 3000)),
+        (1000, 1500, (2000, 2500)),
+        (500, 2000, (500, 1000)),
+    ] {
+        let mut buffer = ReceiveBuffer::new(100_000);
+        buffer.insert(0, &[1; 1000], NO_BOUND);
+        buffer.insert(2000, &[1; 1000], NO_BOUND);
+        buffer.sack_blocks();
+        assert!(buffer.insert(offset, &vec![1; len], NO_BOUND).repeated);
+        assert_eq!(buffer.sack_blocks().as_slice()[0], run, "{offset}+{len}");
     }
 }

@@ -268,7 +268,7 @@ impl Pipe {
         assert!(out[..count].iter().zip(self.read..).all(|(byte, at)| *byte == byte_at(at)));
         self.read += count as u64;
         self.unacknowledged += 1;
-        if inserted.duplicate || !inserted.in_order || gap || self.unacknowledged >= 2 {
+        if inserted.repeated || !inserted.in_order || gap || self.unacknowledged >= 2 {
             self.acknowledge();
         } else {
             let due = self.now + 40 * MS;

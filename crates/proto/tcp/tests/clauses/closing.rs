@@ -139,6 +139,64 @@ fn data_after_release_are_reset() {
     assert_eq!(bench.endpoint.counters().connections, 0);
 }
 
+/// RFC 9293 §3.6.1, SHLD-3: an application that goes with bytes unread has its peer told by a RST, whatever it has
+/// still to send and whether the peer has closed.
+#[test]
+fn release_with_unread_bytes_is_reset() {
+    for peer_closed in [false, true] {
+        let mut bench = Bench::established();
+        bench.at(1020);
+        bench.write(b"answer");
+        let flags = if peer_closed { Flags::FIN } else { BARE };
+        bench.give(bench.acking(7).data(b"request").flags(flags));
+        let ack = if peer_closed { 9 } else { 8 };
+        assert_eq!(shown(&bench.release()), [format!("1020 R. 7+0 ack {ack}")]);
+        assert!(bench.events().contains(&EventKind::Closed(CloseReason::Aborted)));
+        assert_eq!(bench.endpoint.counters().connections, 0);
+    }
+    // Read in part.
+    let mut bench = Bench::established();
+    bench.at(1020);
+    bench.give(bench.made().data(b"request"));
+    assert_eq!(bench.endpoint.read(bench.now, bench.id.unwrap(), &mut [0; 6]), Ok(6));
+    assert_eq!(shown(&bench.release()), ["1020 R. 1+0 ack 8"]);
+}
+
+/// The same in FIN-WAIT-2, and of the data of a SYN.
+#[test]
+fn release_with_unread_bytes_is_reset_in_every_state() {
+    let mut bench = Bench::established();
+    bench.at(1020);
+    bench.shutdown();
+    bench.give(bench.acking(2).data(b"late"));
+    assert_eq!(bench.state(), State::FinWait2);
+    assert_eq!(shown(&bench.release()), ["1020 R. 2+0 ack 5"]);
+    let mut bench = Bench::listening(Config::default(), everything());
+    bench.syn(mss(1460), &[b'h'; 500]);
+    assert_eq!(bench.state(), State::SynReceived);
+    let reset = bench.release();
+    assert!(reset[0].segment().flags().has(Flags::RST));
+    assert_eq!(reset[0].segment().acknowledgment(), Some(IRS + 501));
+}
+
+/// With all bytes read, beyond a gap or after the last ACK, nothing is lost that anybody was promised: no RST.
+#[test]
+fn release_is_in_order_without_unread_bytes() {
+    let mut bench = Bench::established();
+    bench.at(1020);
+    bench.give(bench.made().data(b"request"));
+    bench.give(bench.made().seq(9).data(b"beyond a gap"));
+    assert_eq!(bench.read(), b"request");
+    assert_eq!(shown(&bench.release()), ["1020 F. 1+0 ack 8"]);
+    // In TIME-WAIT the connection is over.
+    let mut bench = Bench::established();
+    bench.at(1020);
+    bench.shutdown();
+    bench.give(bench.acking(2).data(b"end").flags(Flags::FIN));
+    assert_eq!(bench.state(), State::TimeWait);
+    assert!(bench.release().is_empty());
+}
+
 /// RFC 9293 §3.10.5: ABORT sends a RST and is over at once.
 #[test]
 fn abort_resets() {

@@ -99,14 +99,154 @@ fn a_client_asks_for_a_cookie_and_uses_it() {
     assert_eq!(cookie_of(&bench.connect(asking())), Some(vec![]));
 }
 
-/// A cookie of other than 4 to 16 bytes is none (RFC 7413 §4.1.1).
+/// A cookie of other than 4 to 16 bytes, or of an odd number, is none (RFC 7413 §4.1.1): the server counts as one
+/// without Fast Open.
 #[test]
 fn a_malformed_cookie_is_not_kept() {
-    let options = || ConnectOptions { fast_open_cookie: true, ..ConnectOptions::default() };
-    let (mut bench, _) = Bench::connecting(Config::default(), options());
-    bench.give(bench.made_syn_ack(1, fast_open(b"abc")));
+    for len in 1..=17 {
+        let (mut bench, _) = Bench::connecting(Config::default(), asking(b""));
+        let syn_ack = bench.made_syn_ack(1, fast_open(&b"a cookie too long"[..len]));
+        bench.give(syn_ack);
+        bench.local.set_port(444);
+        let kept = [4, 6, 8, 10, 12, 14, 16].contains(&len).then_some(len);
+        assert_eq!(cookie_of(&bench.connect(asking(b""))).map(|it| it.len()), kept, "{len}");
+    }
+}
+
+/// One of those in place of a good cookie changes nothing if the data were taken.
+#[test]
+fn a_malformed_cookie_replaces_none() {
+    let mut bench = with_a_cookie();
+    bench.give(bench.made_syn_ack(6, fast_open(b"other")));
+    bench.local.set_port(445);
+    assert_eq!(cookie_of(&bench.connect(asking(b"hello"))), Some(b"cookies!".to_vec()));
+}
+
+/// RFC 7413 §4.1.3.1: a request that is answered without a cookie is not repeated for a while. One that was lost says
+/// nothing.
+#[test]
+fn a_request_without_an_answer_is_a_refusal() {
+    for lost in [false, true] {
+        let (mut bench, _) = Bench::connecting(Config::default(), asking(b""));
+        if lost {
+            bench.wait(2000);
+        }
+        bench.give(bench.made_syn_ack(1, mss(1460)));
+        bench.local.set_port(444);
+        assert_eq!(cookie_of(&bench.connect(asking(b""))).is_some(), lost);
+        bench.at(3_602_000);
+        bench.local.set_port(445);
+        assert!(cookie_of(&bench.connect(asking(b""))).is_some());
+    }
+}
+
+/// A server does not take a cookie of an odd number of bytes for a request either.
+#[test]
+fn a_malformed_request_is_granted_nothing() {
+    let mut bench = with_cookies();
+    let sent = bench.give(bench.made_syn(fast_open(&[9; 7])));
+    assert_eq!(cookie_of(&sent[0]), None);
+}
+
+/// A cookie that nobody asked for is not kept.
+#[test]
+fn an_unsolicited_cookie_is_not_kept() {
+    let (mut bench, _) = Bench::connecting(Config::default(), ConnectOptions::default());
+    bench.give(bench.made_syn_ack(1, fast_open(b"cookies!")));
     bench.local.set_port(444);
-    assert_eq!(cookie_of(&bench.connect(options())), Some(vec![]));
+    assert_eq!(cookie_of(&bench.connect(asking(b""))), Some(vec![]));
+}
+
+fn asking(data: &[u8]) -> ConnectOptions {
+    ConnectOptions { fast_open_cookie: true, syn_data: data.to_vec(), ..ConnectOptions::default() }
+}
+
+/// A client that has a cookie, whose next SYN has it and 5 bytes. It left at 1000 ms.
+fn with_a_cookie() -> Bench {
+    let (mut bench, _) = Bench::connecting(Config::default(), asking(b""));
+    bench.give(bench.made_syn_ack(1, fast_open(b"cookies!")));
+    bench.local.set_port(444);
+    let syn = bench.connect(asking(b"hello"));
+    assert_eq!((cookie_of(&syn), syn.payload()), (Some(b"cookies!".to_vec()), &b"hello"[..]));
+    bench.events();
+    bench
+}
+
+/// Whether the next SYN to the peer tries Fast Open: with the option and data, or with neither.
+fn tries(bench: &mut Bench) -> bool {
+    bench.local.set_port(bench.local.port() + 1);
+    let syn = bench.connect(asking(b"hello"));
+    assert_eq!(cookie_of(&syn).is_some(), !syn.payload().is_empty());
+    assert_eq!(bench.info().syn_data == SynData::BlackHole, syn.payload().is_empty());
+    bench.endpoint.abort(bench.now, bench.id.unwrap());
+    !syn.payload().is_empty()
+}
+
+/// RFC 7413 §4.1.3.1: a server that does not take the data and gives no cookie is not tried again for
+/// `black_hole_memory`. Its other ports are.
+#[test]
+fn a_refusal_is_remembered_by_port() {
+    let mut bench = with_a_cookie();
+    bench.at(1010);
+    bench.give(bench.made_syn_ack(1, mss(1460)));
+    assert_eq!(bench.info().syn_data, SynData::Refused);
+    assert!(!tries(&mut bench));
+    bench.at(3_601_009);
+    assert!(!tries(&mut bench));
+    bench.peer.set_port(80);
+    assert!(tries(&mut bench));
+    bench.peer.set_port(40_000);
+    bench.at(3_601_010);
+    assert!(tries(&mut bench));
+}
+
+/// A server that gives another cookie wants that one: it is no refusal (RFC 7413 §4.2.2).
+#[test]
+fn another_cookie_is_no_refusal() {
+    let mut bench = with_a_cookie();
+    bench.give(bench.made_syn_ack(1, fast_open(b"another!")));
+    assert!(tries(&mut bench));
+}
+
+/// A server that has taken data before may be busy: it is tried again soon.
+#[test]
+fn a_refusal_after_success_is_short() {
+    let mut bench = with_a_cookie();
+    bench.give(bench.made_syn_ack(6, mss(1460)));
+    bench.local.set_port(445);
+    bench.connect(asking(b"hello"));
+    bench.give(bench.made_syn_ack(1, mss(1460)));
+    assert!(!tries(&mut bench));
+    bench.at(11_000);
+    assert!(tries(&mut bench));
+}
+
+/// RFC 7413 §4.1.3.1: a hard ICMP error is a refusal, and so is no answer at all.
+#[test]
+fn icmp_errors_and_silence_are_refusals() {
+    let mut bench = with_a_cookie();
+    let reported = IcmpError {
+        local: bench.local,
+        remote: bench.peer,
+        sequence: units::SeqNumber(bench.iss),
+        kind: IcmpKind::Prohibited,
+    };
+    bench.endpoint.report_icmp_error(bench.now, reported).unwrap();
+    assert!(!tries(&mut bench));
+    let mut bench = with_a_cookie();
+    bench.wait(200_000);
+    assert!(bench.events().contains(&EventKind::Closed(CloseReason::TimedOut)));
+    assert!(!tries(&mut bench));
+}
+
+/// Without cookies a refusal says nothing: the next SYN has its data.
+#[test]
+fn a_refusal_of_data_without_a_cookie_is_not_remembered() {
+    let options = || ConnectOptions { syn_data: b"hello".to_vec(), ..ConnectOptions::default() };
+    let (mut bench, _) = Bench::connecting(Config::default(), options());
+    bench.give(bench.made_syn_ack(1, mss(1460)));
+    bench.local.set_port(444);
+    assert_eq!(bench.connect(options()).payload(), b"hello");
 }
 
 /// A flood of ordinary SYNs beyond `max_half_open_plain`, from one address each.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tcp::{CloseReason, Config, ConnectOptions, EventKind, State};
+use tcp::{CloseReason, Config, ConnectOptions, EventKind, IfRefused, State, SynData};
 use wire::tcp::{Flags, OptionList};
 
 use super::harness::*;
@@ -123,4 +123,98 @@ fn initial_sequence_numbers_rise_with_the_clock() {
     other.peer = address("198.51.100.8:40000");
     other.connect(ConnectOptions::default());
     assert_ne!(other.iss, early.iss);
+}
+
+/// A client whose SYN with `len` bytes has crossed the peer's at 1005 ms.
+fn crossed(len: usize, if_refused: IfRefused) -> Bench {
+    let options =
+        ConnectOptions { syn_data: vec![b'd'; len], if_refused, ..ConnectOptions::default() };
+    let (mut bench, syn) = Bench::connecting(Config::default(), options);
+    assert_eq!(syn.payload().len(), len);
+    bench.at(1005);
+    assert_eq!(bench.reply(bench.made_syn(mss(1460))), ["1005 S. 0+0 ack 1"]);
+    assert_eq!(bench.state(), State::SynReceived);
+    bench.at(1050);
+    bench
+}
+
+/// RFC 9293 §3.10.7.4, RFC 7413 §4.2: the peer's SYN-ACK after SYNs that crossed acknowledges data of ours, all of
+/// them or some. Our SYN-ACK has acknowledged its SYN already.
+#[test]
+fn a_crossed_syn_ack_acknowledges_data_of_our_syn() {
+    for (acked, rest) in [(1001, None), (401, Some("1050 P. 401+600 ack 1"))] {
+        for if_refused in [IfRefused::Resend, IfRefused::Withdraw] {
+            let mut bench = crossed(1000, if_refused);
+            let sent = bench.reply(bench.made_syn_ack(acked, mss(1460)));
+            assert_eq!(sent.first().map(String::as_str), rest);
+            assert_eq!(
+                (bench.state(), bench.info().syn_data),
+                (State::Established, SynData::Accepted)
+            );
+            assert_eq!(bench.events(), [EventKind::Connected, EventKind::Writable]);
+            assert_eq!(bench.info().bytes_acked, u64::from(acked) - 1);
+            bench.at(1150);
+            let sent = bench.reply(bench.acking(1001).data(&[1; 500]));
+            assert_eq!(sent, ["1150 . 1001+0 ack 501"]);
+        }
+    }
+}
+
+/// The same by an ACK without SYN, and by one with data.
+#[test]
+fn a_bare_ack_of_crossed_syns_acknowledges_data_of_our_syn() {
+    let mut bench = crossed(1000, IfRefused::Resend);
+    assert!(bench.give(bench.acking(1001)).is_empty());
+    assert_eq!((bench.state(), bench.info().syn_data), (State::Established, SynData::Accepted));
+    let mut bench = crossed(1000, IfRefused::Resend);
+    assert_eq!(bench.reply(bench.acking(1001).data(b"hello")), ["1050 . 1001+0 ack 6"]);
+    assert_eq!(bench.read(), b"hello");
+}
+
+/// Data that the crossed SYN-ACK does not acknowledge go again or are withdrawn; the path is no black hole.
+#[test]
+fn data_of_a_crossed_syn_may_be_refused() {
+    let mut bench = crossed(1000, IfRefused::Resend);
+    assert_eq!(bench.reply(bench.made_syn_ack(1, mss(1460))), ["1050 P. 1+1000 ack 1"]);
+    assert_eq!((bench.state(), bench.info().syn_data), (State::Established, SynData::Refused));
+    assert_eq!(bench.endpoint.counters().black_holes, 0);
+    let mut bench = crossed(1000, IfRefused::Withdraw);
+    assert!(bench.give(bench.made_syn_ack(1, mss(1460))).is_empty());
+    assert_eq!(bench.events()[..2], [EventKind::SynDataRefused, EventKind::Connected]);
+}
+
+/// RFC 9293 §3.10.7.4: what was never sent is not acknowledged by anybody: RST, or the SYN-ACK once more.
+#[test]
+fn a_crossed_ack_beyond_what_was_sent_is_refused() {
+    let mut bench = crossed(1000, IfRefused::Resend);
+    assert_eq!(bench.reply(bench.acking(1002)), ["1050 R 1002+0"]);
+    assert_eq!(bench.reply(bench.made_syn_ack(1002, mss(1460))), ["1050 S. 0+0 ack 1"]);
+    assert_eq!(bench.state(), State::SynReceived);
+    let mut bench = crossed(0, IfRefused::Resend);
+    assert_eq!(bench.reply(bench.acking(2)), ["1050 R 2+0"]);
+}
+
+/// A peer whose SYN-ACK goes again has missed ours: it is told, and data that come with it count.
+#[test]
+fn a_crossed_syn_ack_may_come_twice_and_carry_data() {
+    let mut bench = crossed(0, IfRefused::Resend);
+    let sent = bench.reply(bench.made_syn_ack(1, mss(1460)).data(b"hello"));
+    assert_eq!(sent, ["1050 . 1+0 ack 6"]);
+    assert_eq!(bench.read(), b"hello");
+    let mut bench = crossed(0, IfRefused::Resend);
+    assert!(bench.give(bench.made_syn_ack(1, mss(1460))).is_empty());
+    assert_eq!(bench.reply(bench.made_syn_ack(1, mss(1460))), ["1050 . 1+0 ack 1"]);
+}
+
+/// A SYN to a path that drops data on SYNs has none: a SYN-ACK of such data is of nothing that was sent.
+#[test]
+fn data_that_no_syn_carried_cannot_be_acknowledged() {
+    let options = || ConnectOptions { syn_data: vec![b'd'; 500], ..ConnectOptions::default() };
+    let (mut bench, _) = Bench::connecting(Config::default(), options());
+    bench.wait(2000);
+    bench.give(bench.made_syn_ack(1, mss(1460)));
+    bench.local.set_port(444);
+    assert!(bench.connect(options()).payload().is_empty());
+    assert_eq!(bench.reply(bench.made_syn_ack(501, mss(1460))), ["2000 R 501+0"]);
+    assert_eq!(bench.state(), State::SynSent);
 }

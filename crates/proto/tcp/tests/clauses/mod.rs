@@ -6,6 +6,7 @@ mod closing;
 mod cookies;
 mod device;
 mod handshake;
+mod icmp;
 mod interface;
 mod memory;
 mod options;

@@ -210,3 +210,51 @@ fn selective_acknowledgments() {
     assert_eq!(blocks(1, b"0123456789"), [(1, 11), (31, 41)]);
     assert_eq!(blocks(21, b"0123456789"), []);
 }
+
+/// A receiver with SACK and the bytes 1 to 1000 and 2001 to 3000.
+fn with_a_gap() -> Bench {
+    let options = OptionList { sack_permitted: true, ..mss(1460) };
+    let mut bench = Bench::established_with(Config::default(), options);
+    bench.at(1020);
+    bench.give(bench.made().data(&[1; 1000]));
+    bench.give(bench.made().seq(2001).data(&[1; 1000]));
+    bench
+}
+
+/// RFC 2883 §4: the first repeated run of a segment is told first, and then the block that holds it.
+#[test]
+fn partly_repeated_segments_are_told() {
+    for (seq, len, ack, blocks) in [
+        // Wholly below what is acknowledged, and reaching beyond it.
+        (501, 500, 1001, vec![(501, 1001), (2001, 3001)]),
+        (501, 700, 1201, vec![(501, 1001), (2001, 3001)]),
+        // Reaching into the block from below, out of it, and on both sides.
+        (1501, 1000, 1001, vec![(2001, 2501), (1501, 3001)]),
+        (2501, 1000, 1001, vec![(2501, 3001), (2001, 3501)]),
+        (1501, 2000, 1001, vec![(2001, 3001), (1501, 3501)]),
+        // Filling the gap and repeating a part of the block.
+        (1001, 1500, 3001, vec![(2001, 2501)]),
+        // Two runs: only the first is told.
+        (501, 2000, 3001, vec![(501, 1001)]),
+    ] {
+        let mut bench = with_a_gap();
+        let data = vec![1; len];
+        let sent = bench.give(bench.made().seq(seq).data(&data));
+        assert_eq!(sent.len(), 1, "{seq}+{len} is told at once");
+        assert_eq!(sent[0].segment().acknowledgment(), Some(IRS + ack));
+        let got = sent[0].options().sack;
+        let got: Vec<_> =
+            got.as_slice().iter().map(|(left, right)| (left - IRS, right - IRS)).collect();
+        assert_eq!(got, blocks, "{seq}+{len}");
+    }
+}
+
+/// RFC 2883 §4: a repeated run is told once.
+#[test]
+fn a_repeated_run_is_told_once() {
+    let mut bench = with_a_gap();
+    bench.give(bench.made().seq(1501).data(&[1; 1000]));
+    let sent = bench.give(bench.made().seq(4001).data(&[1; 10]));
+    let first = sent[0].options().sack.as_slice()[0];
+    assert_eq!(first, (IRS + 4001, IRS + 4011));
+}

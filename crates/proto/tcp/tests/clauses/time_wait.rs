@@ -104,6 +104,101 @@ fn time_wait_is_not_assassinated() {
     assert_eq!(bench.reply(bench.acking(2).flags(Flags::FIN)), ["2000 . 2+0 ack 2"]);
 }
 
+/// RFC 9293 §3.10.7.4: what lies outside the window, or acknowledges what was never sent, is told where the
+/// connection is; bare segments not more often than RFC 5961 §7 has it.
+#[test]
+fn segments_outside_the_window_are_acknowledged() {
+    for with_timestamps in [false, true] {
+        for (seq, ack) in [(1, 2), (3, 2), (100_000, 2), (2, 3), (0u32.wrapping_sub(9), 2)] {
+            let mut bench = waiting(with_timestamps);
+            bench.at(2000);
+            let bare = bench.acking(ack).seq(seq);
+            assert_eq!(bench.reply(bare.clone()), ["2000 . 2+0 ack 2"], "{seq} ack {ack}");
+            bench.at(2099);
+            assert!(bench.give(bare.clone()).is_empty());
+            // Data and FINs are no answers to an ACK.
+            assert_eq!(bench.reply(bare.clone().data(b"late")).len(), 1);
+            bench.at(2100);
+            assert_eq!(bench.give(bare).len(), 1);
+        }
+    }
+}
+
+/// RFC 9293 §3.10.7.4, fifth check: a segment without ACK is dropped.
+#[test]
+fn a_segment_without_an_ack_draws_nothing() {
+    for seq in [0, 1, 2, 100_000] {
+        let mut bench = waiting(false);
+        bench.at(2000);
+        let fin = bench.acking(2).no_ack().seq(seq).flags(Flags::FIN);
+        assert!(bench.give(fin).is_empty(), "{seq}");
+    }
+}
+
+/// An ACK in its place is the end of the exchange, and so is an old one.
+#[test]
+fn an_ack_in_its_place_draws_nothing() {
+    let mut bench = waiting(false);
+    bench.at(2000);
+    for ack in [2, 1, 0] {
+        assert!(bench.give(bench.acking(ack).seq(2)).is_empty());
+    }
+}
+
+/// RFC 9293 §3.6.1: the numbers of a connection that begins anew are larger than those of the one before, however
+/// many bytes that had.
+#[test]
+fn a_new_connection_s_numbers_are_beyond_the_old_ones() {
+    let mut bench = Bench::established();
+    bench.at(1020);
+    let mut acked = 1;
+    // 20 MB in no time: the clock of RFC 6528 counts 250 a millisecond.
+    while acked < 20_000_000 {
+        let _ = bench.endpoint.write(bench.now, bench.id.unwrap(), &[7; 1 << 20]);
+        let mut sent = bench.sent();
+        sent.extend(bench.give(bench.acking(acked)));
+        acked += sent.iter().map(|one| one.payload().len() as u32).sum::<u32>();
+        bench.give(bench.acking(acked));
+        acked = bench.info().in_flight as u32 + bench.info().bytes_acked as u32 + 1;
+    }
+    bench.give(bench.acking(acked));
+    bench.shutdown();
+    let mut end = bench.info().bytes_acked as u32 + bench.info().in_flight as u32 + 1;
+    while bench.info().bytes_acked < u64::from(end) - 1 || bench.info().unsent > 0 {
+        bench.give(bench.acking(end));
+        end = bench.info().bytes_acked as u32 + bench.info().in_flight as u32 + 1;
+    }
+    bench.give(bench.acking(end + 1).flags(Flags::FIN));
+    assert_eq!(bench.state(), State::TimeWait);
+    bench.at(1030);
+    let sent = bench.give(bench.made_syn(mss(1460)).seq(2));
+    assert!(sent[0].segment().flags().has(Flags::SYN));
+    let beyond = sent[0].segment().sequence().wrapping_sub(bench.iss.wrapping_add(end));
+    assert!((1..1 << 20).contains(&beyond), "{beyond}");
+}
+
+/// A SYN that nobody listens for does not end the wait.
+#[test]
+fn a_syn_without_a_listener_does_not_end_the_wait() {
+    let mut bench = waiting(false);
+    bench.endpoint.unlisten(bench.now, bench.listener.unwrap());
+    bench.at(2000);
+    assert_eq!(bench.reply(bench.made_syn(mss(1460)).seq(100_000)), ["2000 . 2+0 ack 2"]);
+    assert_eq!(bench.reply(bench.acking(2).flags(Flags::FIN)), ["2000 . 2+0 ack 2"]);
+}
+
+/// RFC 6191 §2: the timestamp of the peer's last FIN counts, sent again too.
+#[test]
+fn the_last_timestamp_counts() {
+    let mut bench = waiting(true);
+    bench.at(2000);
+    bench.clock = bench.clock.map(|(_, echo)| (6000, echo));
+    let sent = bench.give(bench.acking(2).flags(Flags::FIN));
+    assert_eq!(sent[0].options().timestamps.map(|(_, echo)| echo), Some(6000));
+    assert!(!begins(&mut bench, 1, both(5999)));
+    assert!(begins(&mut bench, 1, both(6001)));
+}
+
 /// RFC 6191 §2, with timestamps before: a newer timestamp begins anew, whatever the sequence
 /// number; the same one only with a newer sequence number; an older one never.
 #[test]

@@ -83,11 +83,61 @@ fn the_sender_is_not_silly() {
     bench.at(1010);
     bench.give(bench.made().window(2500));
     bench.id = bench.endpoint.accept(bench.listener.unwrap());
-    // 1040 bytes are left: less than a segment, and than half of 2500.
-    assert_eq!(shown(&bench.write(&[7; 5000])), ["1010 . 1+1460 ack 1"]);
+    // Segments are half of the largest window.
+    assert_eq!(shown(&bench.write(&[7; 5000])), ["1010 . 1+1250 ack 1", "1010 . 1251+1250 ack 1"]);
     // 1249 are left, and then half.
-    assert!(bench.give(bench.acking(501).window(2209)).is_empty());
-    assert_eq!(bench.reply(bench.acking(501).window(2210)), ["1010 . 1461+1250 ack 1"]);
+    assert!(bench.give(bench.acking(1251).window(2499)).is_empty());
+    assert_eq!(bench.reply(bench.acking(1251).window(2500)), ["1010 . 2501+1250 ack 1"]);
+}
+
+/// No segment is larger than half of the largest window that the peer has told, so that it can always tell room for
+/// one more: a Linux receiver with a buffer of one segment else tells a closed window for good. A window of a default
+/// MSS or less is used whole.
+#[test]
+fn segments_are_half_of_the_largest_window() {
+    for (window, segments) in
+        [(2304, vec![1152, 1152]), (1000, vec![500, 500]), (536, vec![536]), (100, vec![100])]
+    {
+        let mut bench = Bench::listening(Config::default(), Default::default());
+        let syn = bench.made_syn(mss(1460)).window(window);
+        let mut sent = bench.give(syn);
+        bench.learn(&mut sent);
+        bench.at(1010);
+        bench.give(bench.made().window(window));
+        bench.id = bench.endpoint.accept(bench.listener.unwrap());
+        let lens: Vec<_> = bench.write(&[7; 5000]).iter().map(|one| one.payload().len()).collect();
+        assert_eq!(lens, segments, "window {window}");
+        assert_eq!(bench.info().segment_size, segments[0]);
+    }
+}
+
+/// A window that grows has segments grow with it, up to the MSS.
+#[test]
+fn segments_grow_with_the_largest_window() {
+    let mut bench = Bench::listening(Config::default(), Default::default());
+    let syn = bench.made_syn(mss(1460)).window(1000);
+    let mut sent = bench.give(syn);
+    bench.learn(&mut sent);
+    bench.at(1010);
+    bench.give(bench.made().window(1000));
+    bench.id = bench.endpoint.accept(bench.listener.unwrap());
+    assert_eq!(bench.write(&[7; 12_000]).len(), 2);
+    let lens = |sent: Vec<Sent>| sent.iter().map(|one| one.payload().len()).collect::<Vec<_>>();
+    assert_eq!(lens(bench.give(bench.acking(1001).window(2000))), [1000, 1000]);
+    assert_eq!(lens(bench.give(bench.acking(3001).window(6000))), [1460; 4]);
+    // A smaller window makes them no smaller again.
+    assert_eq!(lens(bench.give(bench.acking(8841).window(160))), [160]);
+}
+
+/// RFC 9293 §3.8.6: what goes with a SYN-ACK fits the window that the SYN told.
+#[test]
+fn a_syn_ack_s_data_fit_the_window_of_the_syn() {
+    let mut bench = Bench::listening(Config::default(), everything());
+    let syn = bench.made_syn(mss(1460)).window(300).data(&[7; 1000]);
+    bench.give(syn);
+    bench.id = bench.endpoint.accept(bench.listener.unwrap());
+    bench.write(&[7; 900]);
+    assert_eq!(shown(&bench.answer()), ["1000 S. 0+300 ack 1001"]);
 }
 
 /// RFC 9293 §3.8.6.2.2: the receiver tells of no room until it is worth it, and its right edge
