@@ -13,7 +13,7 @@ use capture::{Doubts, Filter, Live, LiveOptions, Merge};
 use export::Names;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use observe::Options;
-use observe::reading::{HandOver, Hidden, Read, Reading, SinkOptions, View};
+use observe::reading::{HandOver, Hidden, Read, Reading, SinkOptions, Times, View};
 use study::Watcher;
 use tracker::KeyLog;
 use units::counted;
@@ -306,7 +306,8 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let mut following =
         Following { diagnostics, interrupt: &interrupt, progress: diagnostics.progress(), view };
     let duration = args.live.duration.map(|duration| duration.duration());
-    let captured = reading.live(&mut sources, duration, &mut following);
+    let times = Times { duration, ..Times::default() };
+    let captured = reading.live(&mut sources, times, &mut following);
     following.finish();
     let mut left = reading.finish()?;
     note_unread_quic(args, &left, diagnostics);
