@@ -1,5 +1,6 @@
 //! Reading: frames of files or interfaces in, records out to wherever they go.
 
+mod beginning;
 mod gauges;
 mod late;
 mod listen;
@@ -18,6 +19,7 @@ use tracker::{Counters, HandOut, Limits, LinkType, Output, Packet, Tracker};
 use units::Time;
 use wire::quic::Version;
 
+pub use beginning::beginning;
 pub use gauges::Gauges;
 pub use late::{HandOver, Late};
 pub use sinks::{Hidden, LISTED, SinkOptions, Sinks};
