@@ -121,6 +121,9 @@ pub struct Doubts {
     pub cut_short: u64,
     /// Frames more than a second earlier than one before them in their file.
     pub out_of_order: u64,
+    /// Frames more than a day later than all before them in their file: clocks that were set, more often than a
+    /// day's silence.
+    pub leaps: u64,
     /// Frames without a time: they take that of the frame before (pcapng §4.4).
     pub timeless: u64,
     /// Frames that were passed over: their times lie before 1970 or after 2554.
@@ -132,6 +135,7 @@ impl Doubts {
         Doubts {
             cut_short: self.cut_short + other.cut_short,
             out_of_order: self.out_of_order + other.out_of_order,
+            leaps: self.leaps + other.leaps,
             timeless: self.timeless + other.timeless,
             misdated: self.misdated + other.misdated,
         }

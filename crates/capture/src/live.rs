@@ -15,6 +15,9 @@ use crate::{Error, Filter, Frame};
 /// records behind, also where the kernel has joined several segments into one.
 const SNAP_LEN: u32 = 16 * 1024;
 
+/// Time between two looks for frames that the kernel keeps back.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// LINKTYPE_ETHERNET.
 const ETHERNET: u32 = 1;
 /// LINKTYPE_RAW.
@@ -201,6 +204,47 @@ impl Live {
         Ok(frames)
     }
 
+    /// Lets no further frame in: [`Live::wait_for_rest`] and [`Live::next_batch`] have what passed before.
+    ///
+    /// # Errors
+    /// [`Error::Interface`].
+    pub fn close(&mut self) -> Result<(), Error> {
+        self.interfaces.iter_mut().try_for_each(|interface| {
+            let closed = interface.ring.close();
+            closed.map_err(|source| interface_error(&interface.name, source))
+        })
+    }
+
+    /// Waits, after [`Live::close`], until a frame is there; false once none is left. The kernel keeps the
+    /// last ones back for [`BlockRingOptions::retire`]; after `end` they count as lost. A signal does not end
+    /// it.
+    ///
+    /// # Errors
+    /// [`Error::Wait`], [`Error::Interface`].
+    pub fn wait_for_rest(&mut self, end: Instant) -> Result<bool, Error> {
+        loop {
+            if self.interfaces.iter_mut().any(|one| one.ring.next_time().is_some()) {
+                return Ok(true);
+            }
+            let now = Instant::now();
+            if now >= end || self.waiting()? == 0 {
+                return Ok(false);
+            }
+            self.wait((end - now).min(LOOK))?;
+        }
+    }
+
+    /// Frames that passed and were not handed out yet. One system call an interface.
+    ///
+    /// # Errors
+    /// [`Error::Interface`].
+    pub fn waiting(&mut self) -> Result<u64, Error> {
+        self.interfaces.iter_mut().try_fold(0, |sum, interface| {
+            let waiting = interface.ring.waiting();
+            Ok(sum + waiting.map_err(|source| interface_error(&interface.name, source))?)
+        })
+    }
+
     /// Counts since opening. One system call an interface.
     ///
     /// # Errors
@@ -208,10 +252,8 @@ impl Live {
     pub fn statistics(&mut self) -> Result<LiveStatistics, Error> {
         let mut sum = LiveStatistics { went_down: self.went_down, ..LiveStatistics::default() };
         for interface in &mut self.interfaces {
-            let one = interface
-                .ring
-                .statistics()
-                .map_err(|source| Error::Interface { interface: interface.name.clone(), source })?;
+            let one = interface.ring.statistics();
+            let one = one.map_err(|source| interface_error(&interface.name, source))?;
             sum.frames += one.frames;
             sum.drops += one.drops;
         }
@@ -275,9 +317,12 @@ impl Interface {
     }
 
     fn failed(&self, doing: &'static str, source: io::Error) -> Error {
-        let source = packet::Error::System { doing, source };
-        Error::Interface { interface: self.name.clone(), source }
+        interface_error(&self.name, packet::Error::System { doing, source })
     }
+}
+
+fn interface_error(name: &str, source: packet::Error) -> Error {
+    Error::Interface { interface: name.to_owned(), source }
 }
 
 /// Why an interface cannot be opened.
@@ -296,7 +341,7 @@ impl From<packet::Error> for Opening {
 fn of_interface(name: &str, source: packet::Error) -> Error {
     match source {
         packet::Error::RawSocketsForbidden { .. } => Error::NotPermitted { source },
-        source => Error::Interface { interface: name.to_owned(), source },
+        source => interface_error(name, source),
     }
 }
 

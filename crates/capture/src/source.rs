@@ -31,6 +31,9 @@ const CACHE_LINE: usize = 64;
 /// What captures from several queues or cards may be out of order by.
 const DISORDER: Duration = Duration::from_secs(1);
 
+/// A silence that is more often a clock that was set.
+const LEAP: Duration = Duration::from_secs(86_400);
+
 /// What the window stands at.
 #[derive(Debug, Clone, Copy)]
 enum Head {
@@ -239,6 +242,9 @@ impl Source {
             self.doubts.cut_short += u64::from(record.captured < record.original_len);
             self.doubts.out_of_order +=
                 u64::from(self.latest.saturating_since(record.at) > DISORDER);
+            // Of the first frame nothing is before.
+            let is_leap = record.at.saturating_since(self.latest) > LEAP;
+            self.doubts.leaps += u64::from(is_leap && self.latest != Time::ZERO);
             self.latest = self.latest.max(record.at);
         }
         let (bytes, source, buffer) = (self.window.bytes(), self.number, self.window.buffer());

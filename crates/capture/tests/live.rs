@@ -27,6 +27,7 @@ pub fn tests() -> Vec<Test> {
         Test::inside("loopback_frames_are_seen_once", loopback),
         Test::inside("several_share_the_flows", several),
         Test::inside("what_a_full_ring_loses_is_counted", full_ring),
+        Test::inside("frames_before_a_stop_are_all_read", stopped),
     ]
 }
 
@@ -292,4 +293,37 @@ fn full_ring() -> TestResult {
     check((statistics.frames, statistics.drops) == (frames + 100, lost), || {
         format!("{statistics:?} after 100 more")
     })
+}
+
+/// The kernel keeps the last frames back: a capture that stops right after a talk has them all.
+fn stopped() -> TestResult {
+    const ROUNDS: usize = 25;
+    let (_lab, client, server) = pair()?;
+    for round in 0..ROUNDS {
+        let judge = client.capture_channel(&CaptureOptions::default(), 10_000)?;
+        let mut live = listen(&client, &["link1", "lo"], LiveOptions::default())?;
+        talk(&client, &server)?;
+        let stopped = packet::clock::realtime();
+        live.close()?;
+        let mut seen = Vec::new();
+        while live.wait_for_rest(Instant::now() + LIMIT)? {
+            while let Some(frame) = live.next() {
+                seen.push(frame.at);
+            }
+        }
+        judge.0.stop()?;
+        let before = judge.1.into_iter().filter(wanted).filter(|frame| frame.at < stopped).count();
+        check(before > 20 && seen.len() >= before, || {
+            format!("round {round}: {} frames, not {before}", seen.len())
+        })?;
+        let (statistics, left) = (live.statistics()?, live.waiting()?);
+        let expected = (seen.len() as u64, 0, 0);
+        check((statistics.frames, statistics.drops, left) == expected, || {
+            format!("round {round}: {statistics:?}, {left} left of {}", seen.len())
+        })?;
+        // A closed capture sees nothing more.
+        talk(&client, &server)?;
+        check(live.statistics()? == statistics, || format!("round {round}: frames after its end"))?;
+    }
+    Ok(())
 }

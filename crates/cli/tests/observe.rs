@@ -395,3 +395,45 @@ fn outputs_keep_what_their_names_are() {
     assert!(reader.join().unwrap().unwrap().contains("</html>"));
     assert!(!std::fs::symlink_metadata(at("fifo")).unwrap().is_file());
 }
+
+#[test]
+fn a_capture_is_not_read_into_a_folder_twice() {
+    let folder = folder();
+    std::fs::copy(capture("tls1.2.pcap"), folder.path().join("a.pcap")).unwrap();
+    std::fs::copy(capture("tls1.2.pcap"), folder.path().join("b.pcap")).unwrap();
+    let observe = |arguments: &[&str]| run(folder.path(), &[&["observe"], arguments].concat());
+    let first = observe(&["a.pcap", "--parquet", "rows"]);
+    assert!(first.status.success(), "{}", talk(&first));
+    let second = observe(&["b.pcap", "--parquet", "rows"]);
+    assert_eq!(second.status.code(), Some(2), "{}", talk(&second));
+    let said = "the records of b.pcap are in this folder already: it begins as a.pcap";
+    assert!(talk(&second).contains(said), "{}", talk(&second));
+    assert!(talk(&second).contains("add --again"), "{}", talk(&second));
+    let both = observe(&["a.pcap", "b.pcap", "--parquet", "both"]);
+    assert_eq!(both.status.code(), Some(2), "{}", talk(&both));
+    let again = observe(&["b.pcap", "--parquet", "rows", "--again"]);
+    assert!(again.status.success(), "{}", talk(&again));
+    // Another capture is added.
+    let other = observe(&[&capture("tls13_psk_succesfull.pcap"), "--parquet", "rows"]);
+    assert!(other.status.success(), "{}", talk(&other));
+    // By a pipe nothing is known beforehand.
+    let mut child = wiretax(folder.path());
+    child.args(["observe", "-", "--parquet", "rows"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = child.spawn().unwrap();
+    let bytes = std::fs::read(capture("tls1.2.pcap")).unwrap();
+    child.stdin.take().unwrap().write_all(&bytes).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_clock_that_was_set_is_said() {
+    let folder = folder();
+    let mut pcap = lab_test::Pcap::new(101);
+    let frame = [&[0x45, 0, 0, 40][..], &[0; 5], &[6], &[0; 30]].concat();
+    for second in [1_000, 2_000, 1_000_000_000, 1_000_000_001] {
+        pcap.push(second * 1_000_000_000, &frame);
+    }
+    std::fs::write(folder.path().join("leap.pcap"), pcap.as_bytes()).unwrap();
+    let text = talk(&run(folder.path(), &["observe", "leap.pcap"]));
+    assert!(text.contains("1 frame more than a day later than all frames before"), "{text}");
+}

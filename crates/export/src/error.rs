@@ -31,6 +31,14 @@ pub enum Error {
     /// Another process writes to the same data set.
     #[error("another process writes to {}", .0.display())]
     Busy(PathBuf),
+    /// The data set has the rows of this capture.
+    #[error("the records of {file} are in this folder already{}", same(.file, .before))]
+    ReadBefore {
+        /// The capture's file.
+        file: String,
+        /// Its file's name when it was read before.
+        before: String,
+    },
     /// A file or folder cannot be written.
     #[error("{}: {source}", .path.display())]
     Io {
@@ -60,7 +68,10 @@ pub enum Error {
 impl Explain for Error {
     fn fault(&self) -> Fault {
         match self {
-            Error::Prefixes { .. } | Error::Addresses(_) | Error::Key => Fault::Caller,
+            Error::Prefixes { .. }
+            | Error::Addresses(_)
+            | Error::Key
+            | Error::ReadBefore { .. } => Fault::Caller,
             Error::Cryptography => Fault::Machine,
             Error::Busy(_) | Error::Io { .. } | Error::Irregular { .. } | Error::Parquet { .. } => {
                 Fault::Results
@@ -72,6 +83,7 @@ impl Explain for Error {
         let remedy = match self {
             Error::Prefixes { .. } => "give 32 and 128 at most",
             Error::Addresses(_) => "give none, truncate, truncate:24/48 or hash",
+            Error::ReadBefore { .. } => "name another folder, or add --again to count it twice",
             Error::Busy(_) => "wait until it ends or name another folder",
             Error::Irregular { .. } => "remove it, or name another folder",
             Error::Io { .. } | Error::Parquet { .. } => "make room, or name another folder",
@@ -79,6 +91,11 @@ impl Explain for Error {
         };
         Some(remedy.into())
     }
+}
+
+/// Says under which other name a capture was read.
+fn same(file: &str, before: &str) -> String {
+    if file == before { String::new() } else { format!(": it begins as {before}") }
 }
 
 impl Error {

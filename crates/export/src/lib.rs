@@ -22,6 +22,7 @@
 
 mod address;
 mod anonymise;
+mod captures;
 mod columns;
 mod error;
 mod flatten;
@@ -33,6 +34,7 @@ mod row;
 pub use self::parquet::{DataSet, Options, SCHEMA_KEY, Written};
 pub use address::{Network, Prefixes};
 pub use anonymise::{Addresses, Anonymiser, Key, Names};
+pub use captures::Beginning;
 pub use columns::{Column, Kind, Table, Value};
 pub use error::Error;
 pub use flatten::Flattener;

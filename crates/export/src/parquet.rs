@@ -15,6 +15,8 @@
 //! that it may leave is removed by the next run. A run adds files to what earlier ones wrote. It
 //! locks the data set against other writers; readers need no lock.
 //!
+//! A capture whose rows are there is refused ([`DataSet::begin`]), or all would be counted twice.
+//!
 //! # Bounds
 //! Rows are gathered for [`Options::hours`] hours of each table at most: the hour whose last row is
 //! the longest ago is written when another one begins. For each at most [`Options::rows`] rows, or
@@ -31,6 +33,7 @@ use std::path::Path;
 use outfile::{Access, Folder};
 use rustix::fs::FlockOperation;
 
+use crate::captures::{Beginning, Captures};
 use crate::error::Error;
 use crate::row::{EndingRow, Row};
 pub(crate) use hour::Hour;
@@ -74,6 +77,8 @@ pub struct Written {
 pub struct DataSet {
     connections: TableWriter<Row>,
     endings: TableWriter<EndingRow>,
+    folder: Folder,
+    captures: Option<Captures>,
     /// Locked as long as it is open.
     _lock: File,
 }
@@ -91,8 +96,21 @@ impl DataSet {
         Ok(DataSet {
             connections: TableWriter::open(&folder, options)?,
             endings: TableWriter::open(&folder, options)?,
+            folder,
+            captures: None,
             _lock: lock,
         })
+    }
+
+    /// Notes the captures whose rows follow, for later runs. `again` lets those in whose rows are there.
+    ///
+    /// # Errors
+    /// [`Error::ReadBefore`]; what the file system says.
+    pub fn begin(&mut self, captures: &[Beginning], again: bool) -> Result<(), Error> {
+        if !captures.is_empty() {
+            self.captures = Some(Captures::begin(&self.folder, captures, again)?);
+        }
+        Ok(())
     }
 
     /// Adds a connection's row.
@@ -127,11 +145,12 @@ impl DataSet {
     /// As [`DataSet::connection`].
     pub fn finish(mut self) -> Result<Written, Error> {
         self.flush()?;
-        Ok(Written {
-            files: self.connections.files() + self.endings.files(),
-            connections: self.connections.rows(),
-            endings: self.endings.rows(),
-        })
+        let files = self.connections.files() + self.endings.files();
+        if let Some(captures) = self.captures.take().filter(|_| files == 0) {
+            captures.retract()?;
+        }
+        let (connections, endings) = (self.connections.rows(), self.endings.rows());
+        Ok(Written { files, connections, endings })
     }
 }
 

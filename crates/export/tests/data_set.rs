@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use export::{
-    DataSet, EndingRow, Error, JsonLines, Options, ReadError, Reader, Record, Records, Row,
-    SCHEMA_KEY, Table, TimeRange, Value, Written,
+    Beginning, DataSet, EndingRow, Error, JsonLines, Options, ReadError, Reader, Record, Records,
+    Row, SCHEMA_KEY, Table, TimeRange, Value, Written,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -330,4 +330,59 @@ fn files_that_hold_no_records_are_named_with_what_they_are() {
     // An error ends it.
     let mut records = Records::open(&[at("text"), at("set")], TimeRange::ALL).unwrap();
     assert!(records.next().unwrap().is_err() && records.next().is_none());
+}
+
+/// A capture of so many frames.
+fn capture(file: &str, frames: std::ops::Range<u64>) -> Beginning {
+    let mut beginning = Beginning::new(file);
+    for frame in frames {
+        beginning.add(frame, 60, &frame.to_be_bytes());
+    }
+    beginning
+}
+
+/// Writes a data set's row of captures; the error's text.
+fn keep(dir: &Path, captures: &[Beginning], again: bool) -> Result<(), String> {
+    let mut set = DataSet::open(dir, Options::default()).unwrap();
+    set.begin(captures, again).map_err(|error| error.to_string())?;
+    set.connection(&row(1, START)).unwrap();
+    set.finish().map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_capture_that_was_read_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    keep(dir, &[capture("a.pcap", 0..100)], false).unwrap();
+    let same = "the records of a.pcap are in this folder already";
+    assert_eq!(keep(dir, &[capture("a.pcap", 0..100)], false), Err(same.to_owned()));
+    let copy = "the records of b.pcap are in this folder already: it begins as a.pcap";
+    let both = [capture("c.pcap", 7..100), capture("b.pcap", 0..50)];
+    assert_eq!(keep(dir, &both, false), Err(copy.to_owned()));
+    // One of both was refused: the other was not read.
+    keep(dir, &[capture("c.pcap", 7..100)], false).unwrap();
+    keep(dir, &both, true).unwrap();
+    // A capture grows, and is read when it had three frames.
+    keep(dir, &[capture("grows.pcap", 1000..1003)], false).unwrap();
+    assert!(keep(dir, &[capture("grows.pcap", 1000..2000)], false).is_err());
+    // Others begin otherwise; one without a frame is none.
+    keep(dir, &[capture("d.pcap", 1001..1003), capture("empty.pcap", 0..0)], false).unwrap();
+    keep(dir, &[capture("empty.pcap", 0..0)], false).unwrap();
+    // Twice at once.
+    let twice = [capture("e.pcap", 50..60), capture("f.pcap", 50..60)];
+    assert!(keep(dir, &twice, false).unwrap_err().ends_with("it begins as e.pcap"));
+    // A list that is damaged is no obstacle.
+    fs::write(dir.join(".captures"), b"\xff\n{\n").unwrap();
+    keep(dir, &twice[..1], false).unwrap();
+    assert!(keep(dir, &twice[..1], false).is_err());
+}
+
+#[test]
+fn a_run_without_rows_leaves_no_capture_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = [capture("a.pcap", 0..100)];
+    let mut set = DataSet::open(folder.path(), Options::default()).unwrap();
+    set.begin(&a, false).unwrap();
+    set.finish().unwrap();
+    keep(folder.path(), &a, false).unwrap();
 }

@@ -9,9 +9,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use packet::RingOptions;
 use packet::capture::{Capture as Ring, Captured, Direction};
 use packet::clock::RealtimeOffset;
+use packet::{RingOptions, RingStatistics};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use units::Time;
 
@@ -102,7 +102,7 @@ impl CaptureStats {
 /// Where frames go.
 enum Sink {
     File {
-        file: CaptureFile,
+        file: Box<CaptureFile>,
         path: PathBuf,
     },
     /// The file that could not be written: frames are counted, the run goes on.
@@ -127,11 +127,11 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> Result<Option<PathBuf>, Error> {
+    fn finish(self, counted: (Time, RingStatistics)) -> Result<Option<PathBuf>, Error> {
         match self {
             Sink::Function(_) => Ok(None),
             Sink::Failed { path, source } => Err(Error::CaptureFile { path, source }),
-            Sink::File { file, path } => match file.finish() {
+            Sink::File { file, path } => match file.finish(Some(counted)) {
                 Ok(path) => Ok(Some(path)),
                 Err(source) => Err(Error::CaptureFile { path, source }),
             },
@@ -195,7 +195,9 @@ impl Drop for Capture {
 
 impl Node {
     /// Captures what passes the node's first link, in both directions, to a pcapng file with
-    /// stamps in nanoseconds of CLOCK_REALTIME. The file has its name when the capture stops.
+    /// stamps in nanoseconds of CLOCK_REALTIME. The file has its name when the capture stops, the names of
+    /// the nodes, comments at the frames with which handshakes were done and first bytes came, and how many
+    /// frames were lost.
     ///
     /// # Errors
     /// [`Error::NoLink`], [`Error::CaptureFile`], [`Error::Packet`].
@@ -215,9 +217,9 @@ impl Node {
         let path = path.as_ref().to_path_buf();
         let command = options.command.clone().unwrap_or_else(own_command);
         let end = self.end_of(options.link)?;
-        let file = CaptureFile::create(&path, &end, &command)
+        let file = CaptureFile::create(&path, &end, &self.named_ends(), &command)
             .map_err(|source| Error::CaptureFile { path: path.clone(), source })?;
-        self.start_capture(options, Sink::File { file, path })
+        self.start_capture(options, Sink::File { file: Box::new(file), path })
     }
 
     /// Captures to a function, which runs on the capture's own thread and gets frames some 10 ms
@@ -269,7 +271,8 @@ impl Node {
     ) -> Result<PathBuf, Error> {
         let (path, end) = (path.as_ref(), self.first_end()?);
         let write = || {
-            let mut file = CaptureFile::create_in_place_of(path, &end, &own_command())?;
+            let names = self.named_ends();
+            let mut file = CaptureFile::create_in_place_of(path, &end, &names, &own_command())?;
             if !secrets.is_empty() {
                 file.secrets(secrets)?;
             }
@@ -277,7 +280,7 @@ impl Node {
                 let (at, direction, original_len) = (*at, *direction, *original_len);
                 file.write(&Captured { at, direction, bytes, original_len })?;
             }
-            file.finish()
+            file.finish(None)
         };
         write().map_err(|source| Error::CaptureFile { path: path.to_path_buf(), source })
     }
@@ -335,12 +338,14 @@ impl Reader {
         // What was sent before the stop is in the ring by now: one ring's worth at most.
         self.drain(&mut stats);
         stats.clocks_at_stop = RealtimeOffset::measure();
-        stats.kernel_drops = self.ring.statistics()?.drops;
+        let counted = self.ring.statistics()?;
+        stats.kernel_drops = counted.drops;
+        let counted = (packet::clock::realtime(), counted);
         // Closed before the file is completed: nothing more is buffered meanwhile.
         let Reader { ring, sink, control, .. } = self;
         drop(ring);
         if control.keep.load(Ordering::Acquire) {
-            stats.file = sink.finish()?;
+            stats.file = sink.finish(counted)?;
         }
         Ok(stats)
     }

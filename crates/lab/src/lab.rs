@@ -127,6 +127,9 @@ impl Lab {
         for (node, end) in joint.nodes.iter().zip(&joint.ends) {
             node.add_end(end.clone());
         }
+        for (node, peer) in joint.nodes.iter().zip(joint.ends.iter().rev()) {
+            node.add_peer(peer.clone());
+        }
         Ok(Link::new(joint, carrier))
     }
 

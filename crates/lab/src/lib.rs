@@ -22,6 +22,7 @@
 mod address;
 mod calibrate;
 mod capture;
+mod comments;
 mod device;
 mod doctor;
 mod download;

@@ -56,6 +56,8 @@ struct Inner {
     commands: mpsc::UnboundedSender<Command>,
     started: Started,
     ends: Mutex<Vec<End>>,
+    /// The other ends of its links.
+    peers: Mutex<Vec<End>>,
     programs: Mutex<Vec<Weak<Shared>>>,
     /// Names of devices that are to be given back.
     adopted: Mutex<Vec<String>>,
@@ -100,6 +102,7 @@ impl Node {
             commands,
             started,
             ends: Mutex::default(),
+            peers: Mutex::default(),
             programs: Mutex::default(),
             adopted: Mutex::default(),
             ending,
@@ -212,6 +215,16 @@ impl Node {
 
     pub(crate) fn add_end(&self, end: End) {
         self.lock_ends().push(end);
+    }
+
+    pub(crate) fn add_peer(&self, end: End) {
+        self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).push(end);
+    }
+
+    /// Both ends of each of its links.
+    pub(crate) fn named_ends(&self) -> Vec<End> {
+        let peers = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        [self.ends(), peers].concat()
     }
 
     /// Keeps a program in mind, which is to end with the node.

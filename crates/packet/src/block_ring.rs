@@ -93,6 +93,10 @@ pub struct FilterInstruction {
     pub operand: u32,
 }
 
+/// BPF_RET | BPF_K (linux/bpf_common.h): keeps 0 bytes of each frame, so that none is received.
+const KEEPS_NOTHING: FilterInstruction =
+    FilterInstruction { code: 6, if_true: 0, if_false: 0, operand: 0 };
+
 /// A receive ring of blocks on one interface. Frames carry the kernel's time of arrival.
 ///
 /// Dropping it closes the socket and gives the memory back.
@@ -109,6 +113,8 @@ pub struct BlockRing {
     /// Frames in it that were not handed out, and where the next is.
     left: u32,
     offset: usize,
+    /// Frames in the blocks that the kernel has handed over.
+    handed_over: u64,
     seen: RingStatistics,
     hardware: u16,
     socket: PacketSocket,
@@ -140,7 +146,7 @@ impl BlockRing {
             Error::Unsupported { what: "TPACKET_V3", remedy: "use Linux 3.2 or newer", source }
         })?;
         // Nothing may pass before the filter is the right one, which hangs on the interface.
-        attach(&socket, &[FilterInstruction { code: 6, if_true: 0, if_false: 0, operand: 0 }])?;
+        attach(&socket, &[KEEPS_NOTHING])?;
         set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, request)
             .map_err(|source| Error::System { doing: "allocating the receive ring", source })?;
         let (block_bytes, blocks) = (ring.block_bytes as usize, ring.blocks as usize);
@@ -167,6 +173,7 @@ impl BlockRing {
             held: false,
             left: 0,
             offset: 0,
+            handed_over: 0,
             seen: RingStatistics::default(),
             hardware: 0,
             socket,
@@ -230,6 +237,7 @@ impl BlockRing {
             // header, of which `bh1` is the only kind, before it set the status that we acquired.
             let header = unsafe { &(*self.current().as_ptr()).hdr.bh1 };
             (self.left, self.offset) = (header.num_pkts, header.offset_to_first_pkt as usize);
+            self.handed_over += u64::from(header.num_pkts);
             // A block may be retired empty.
             if self.left > 0 {
                 return true;
@@ -284,6 +292,25 @@ impl BlockRing {
             slice::from_raw_parts(self.current().cast::<u8>().as_ptr(), self.block_bytes)
         };
         BlockFrames { block, left: &mut self.left, offset: &mut self.offset, until }
+    }
+
+    /// Lets no further frame in. Frames that passed before are still received: the kernel hands their
+    /// block over within [`BlockRingOptions::retire`]. One system call.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn close(&mut self) -> Result<(), Error> {
+        attach(&self.socket, &[KEEPS_NOTHING])
+    }
+
+    /// Frames that the kernel has kept and that [`BlockRing::receive`] has not returned. One system call.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn waiting(&mut self) -> Result<u64, Error> {
+        let RingStatistics { frames, drops } = self.statistics()?;
+        let received = self.handed_over.saturating_sub(u64::from(self.left));
+        Ok(frames.saturating_sub(drops).saturating_sub(received))
     }
 
     /// Frames that passed the filter, and those of them that were lost, since the ring was opened.

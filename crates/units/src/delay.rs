@@ -61,9 +61,10 @@ impl FromStr for Delay {
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
             "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
             "" if number.is_zero() => 1,
             "" => return Err(error(text, "it has no unit")),
-            _ => return Err(error(text, "its unit is not ns, us, ms, s or min")),
+            _ => return Err(error(text, "its unit is not ns, us, ms, s, min or h")),
         };
         let nanos = whole(number, nanos_per_unit, text, QUANTITY, EXAMPLE)?;
         Ok(Delay(Duration::from_nanos(nanos)))
@@ -114,6 +115,7 @@ mod tests {
             ("0", 0),
             ("7ns", 7),
             ("2min", 120_000_000_000),
+            ("1h", 3_600_000_000_000),
         ] {
             assert_eq!(text.parse(), Ok(Delay(Duration::from_nanos(nanos))), "{text}");
         }

@@ -306,6 +306,11 @@ pub fn quic_frames(bytes: &[u8]) {
     for frame in quic::frame::Frames::new(bytes) {
         black_box(frame.is_ok());
     }
+    for frame in quic::AnyFrames::new(bytes).flatten() {
+        if let quic::AnyFrame::Ack { ranges, .. } = frame {
+            assert!(ranges.len() <= bytes.len(), "a range takes bytes");
+        }
+    }
 }
 
 /// Any bytes as SPDY frames, and the data of those with a header block as an uncompressed one.

@@ -119,6 +119,10 @@ sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and
         Plan::recorded(plan).map(drop)
     }
 
+    fn makes_quic(&self) -> bool {
+        true
+    }
+
     fn commands(&self, plan: &Value) -> Commands {
         let options = recorded_options(plan);
         Box::new(move |sample| {

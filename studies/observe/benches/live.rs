@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use capture::{Live, LiveOptions};
 use lab::{Backend, EnterOptions, LabOptions, Node};
-use observe::reading::{Reading, SinkOptions, View};
+use observe::reading::{Reading, SinkOptions, Times, View};
 use packet::{PacketSocket, SendBatch, SocketOptions, interface_index};
 use study::Watcher;
 
@@ -159,7 +159,7 @@ fn round(
     packet::thread::pin(places.reader)?;
     let mut reading = Reading::open(SinkOptions::default(), 1_000_000, 1).unwrap();
     let before = packet::clock::thread_cpu();
-    reading.live(&mut sources, None, &mut Until(done)).unwrap();
+    reading.live(&mut sources, Times::default(), &mut Until(done)).unwrap();
     let cpu = packet::clock::thread_cpu() - before;
     let (sent, took) = sender.join().map_err(|_| "the sender panicked")??;
     let counted = sources[0].statistics()?;

@@ -11,7 +11,7 @@ use capture::Live;
 use lab_test::TestResult;
 use lab_test::net::sleeping;
 use observe::Lab;
-use observe::reading::{self, Reading, SinkOptions, View};
+use observe::reading::{self, Reading, SinkOptions, Times, View};
 use serde_json::Value;
 use study::{End, Options, Study, Watcher, unattended_until};
 
@@ -66,7 +66,7 @@ pub fn heard(
         result
     });
     let mut reading = Reading::open(options, 1000, sources.len()).unwrap();
-    reading.live(&mut sources, None, &mut Until(done)).unwrap();
+    reading.live(&mut sources, Times::default(), &mut Until(done)).unwrap();
     let read = reading.finish().unwrap();
     talk.join()??;
     Ok(read)

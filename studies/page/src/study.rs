@@ -46,6 +46,7 @@ impl study::Study for PageStudy {
   wiretax page --page testbed-2 --link 100ms@50mbit --stream-window 64KiB,1MiB,10MiB --visit first
   wiretax page --page testbed-1 --link 3g-1.37 --protocol http/1.1,h2,h3 --loader ours,chromium --repeat 6
   wiretax page --page testbed-2 --link 100ms@50mbit --protocol spdy/3.1,h2 --visit first --keep-captures
+  wiretax page --page testbed-2 --link 100ms@50mbit --protocol h3 --visit first --qlog qlog
   wiretax page --link 50ms@20mbit --visit first --protocol http/1.1,h2 --clock virtual
   wiretax page --scale full --out results/page    {}
   wiretax page --scale paper                      the SPDY paper's tables: {}
@@ -123,6 +124,10 @@ of a browser save, or a folder of files. Each host has an address and connection
     }
 
     fn keeps_captures(&self) -> bool {
+        true
+    }
+
+    fn makes_quic(&self) -> bool {
         true
     }
 

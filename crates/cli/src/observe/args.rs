@@ -32,6 +32,7 @@ const MEANINGS: [(Exit, &str); 6] = [
   tcpdump -w - 'port 443' | wiretax observe -
   wiretax observe trace.pcap --json | jq 'select(.class == \"failed\")'
   sudo wiretax observe --interface eth0 --port 443 --duration 1h --prometheus 127.0.0.1:9464
+  sudo wiretax observe --interface eth0 --parquet records --flush 10s
   wiretax observe trace.pcap --rtt-out clients.txt && wiretax handshake --clients clients.txt
   wiretax observe trace.pcap --parquet records && wiretax observe query records names
   wiretax observe lab                           how well observe reads captures with known answers
@@ -93,6 +94,10 @@ pub struct LiveArgs {
     /// End after this time [default: at Ctrl-C]
     #[arg(value_parser = value::<Delay>, long, value_name = "TIME", requires = "interface", conflicts_with = "files")]
     pub duration: Option<Delay>,
+    /// Write the records at this interval: a kill loses no more. Each writes files of its own with
+    /// --parquet [default: 5min; with --json every second]
+    #[arg(value_parser = flush, long, value_name = "TIME", requires = "interface", conflicts_with = "files")]
+    pub flush: Option<Delay>,
 }
 
 /// `wiretax observe tickets`.
@@ -159,6 +164,9 @@ pub struct ResultArgs {
     /// Write the records as Parquet, one folder per hour
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub parquet: Option<PathBuf>,
+    /// Add the records of captures that --parquet already has
+    #[arg(long, requires = "parquet")]
+    pub again: bool,
     /// Serve histograms to Prometheus at this address, as 127.0.0.1:9464
     #[arg(long, value_name = "ADDR")]
     pub prometheus: Option<SocketAddr>,
@@ -205,6 +213,14 @@ fn connections(text: &str) -> Result<usize, Refused> {
     text.parse().ok().filter(|count| *count >= 1).ok_or_else(wrong)
 }
 
+/// The records' interval: one that does not fill a disk with small files.
+fn flush(text: &str) -> Result<Delay, Refused> {
+    let interval = value::<Delay>(text)?;
+    let least = Delay::from(std::time::Duration::from_secs(1));
+    let wrong = || Refused::new("records are written at most once a second", "try 10s");
+    Some(interval).filter(|interval| *interval >= least).ok_or_else(wrong)
+}
+
 /// More would only share the frames out ever more finely.
 const MAX_THREADS: usize = 64;
 
@@ -232,6 +248,7 @@ mod tests {
             assert!(prefixes(wrong).is_err(), "{wrong}");
         }
         assert!(connections("0").is_err() && connections("-1").is_err());
+        assert!(flush("10s").is_ok() && flush("999ms").is_err() && flush("0").is_err());
         assert!(threads("0").is_err() && threads("65").is_err() && threads("2").is_ok());
     }
 }

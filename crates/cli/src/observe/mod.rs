@@ -12,10 +12,10 @@ use capture::{Doubts, Filter, Live, LiveOptions, Merge};
 use export::Names;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use observe::Options;
-use observe::reading::{HandOver, Hidden, Read, Reading, SinkOptions, View};
+use observe::reading::{self, HandOver, Hidden, Read, Reading, SinkOptions, Times, View};
 use study::Watcher;
 use tracker::KeyLog;
-use units::counted;
+use units::{Delay, counted};
 
 pub use self::args::ObserveArgs;
 use self::args::ObserveCommand;
@@ -46,7 +46,7 @@ pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
 struct Checked {
     hidden: Hidden,
     /// Keys of the sessions.
-    keys: String,
+    keys: Vec<u8>,
 }
 
 impl Checked {
@@ -61,11 +61,11 @@ impl Checked {
         }
         let hidden = hidden(args)?;
         let Some(file) = &args.reading.key_log else {
-            return Ok(Checked { hidden, keys: String::new() });
+            return Ok(Checked { hidden, keys: Vec::new() });
         };
-        let keys = study::Options::none().text_of(file, "key log")?;
+        let keys = study::Options::none().key_log_of(file)?;
         let mut known = KeyLog::new(args.reading.max_connections);
-        known.read(keys.as_bytes());
+        known.read(&keys);
         if known.connections() == 0 {
             let what = format!("{} has no keys of TLS 1.3", file.display());
             let remedy = "give what programs write to SSLKEYLOGFILE";
@@ -89,12 +89,17 @@ fn open(args: &ObserveArgs, Checked { hidden, keys }: Checked) -> Result<Reading
         hidden,
         json: args.json.json.then(json_lines).transpose()?.map(|lines| Box::new(lines) as _),
         parquet: args.results.parquet.clone(),
+        captures: match args.results.parquet {
+            Some(_) => args.files.iter().filter_map(|file| reading::beginning(file)).collect(),
+            None => Vec::new(),
+        },
+        again: args.results.again,
         tickets: args.picture.tickets,
     };
     let live = !args.live.interface.is_empty();
     let threads = if live { listeners(args) } else { threads(args) };
     let mut reading = Reading::open(options, args.reading.max_connections, threads)?;
-    reading.add_keys(keys.as_bytes());
+    reading.add_keys(&keys);
     Ok(reading)
 }
 
@@ -169,6 +174,16 @@ fn warn_of_doubts(doubts: Doubts, diagnostics: &Diagnostics) {
                 frames(doubts.out_of_order)
             ),
             Some("sort them with `reordercap IN OUT`"),
+        );
+    }
+    if doubts.leaps > 0 {
+        diagnostics.warning_with_remedy(
+            format!(
+                "{} more than a day later than all frames before: if a clock was set, durations \
+                 across it are wrong",
+                frames(doubts.leaps)
+            ),
+            Some("split the capture there with `editcap -A START -B STOP IN OUT`"),
         );
     }
     if doubts.misdated > 0 {
@@ -295,12 +310,12 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let interrupt = Interrupt::listen()?;
     serve_metrics(args, &mut reading, diagnostics)?;
     let names = args.live.interface.join(", ");
-    diagnostics.note(format!("capturing on {names}; Ctrl-C ends it"));
+    let times = times(args);
+    diagnostics.note(format!("capturing on {names}; Ctrl-C ends it{}", kept(args, times)));
     let view = Some(diagnostics.view());
     let mut following =
         Following { diagnostics, interrupt: &interrupt, progress: diagnostics.progress(), view };
-    let duration = args.live.duration.map(|duration| duration.duration());
-    let captured = reading.live(&mut sources, duration, &mut following);
+    let captured = reading.live(&mut sources, times, &mut following);
     following.finish();
     let mut left = reading.finish()?;
     note_unread_quic(args, &left, diagnostics);
@@ -308,6 +323,24 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     captured?;
     left.sinks.unsaved.take().map_or(Ok(()), Err)?;
     nothing_read(&left, 0).filter(|_| !interrupt.came()).map_or(Ok(Exit::Done), Err)
+}
+
+fn times(args: &ObserveArgs) -> Times {
+    let (duration, usual) = (args.live.duration.map(Delay::duration), Times::default());
+    Times { duration, flush: args.live.flush.map_or(usual.flush, Delay::duration) }
+}
+
+/// Says how many records a kill loses at most, where they are kept.
+fn kept(args: &ObserveArgs, times: Times) -> String {
+    if args.results.parquet.is_none() {
+        return String::new();
+    }
+    let seconds = times.flush.as_secs();
+    let lost = match seconds {
+        60.. if seconds.is_multiple_of(60) => counted(seconds / 60, "minute"),
+        seconds => counted(seconds, "second"),
+    };
+    format!("; if it is killed, the records of at most {lost} are lost")
 }
 
 /// Follows a reading.

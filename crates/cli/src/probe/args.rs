@@ -16,6 +16,7 @@ use crate::value::{server_name, value};
   wiretax probe example.org
   wiretax probe example.org:8443 --repeat 5
   wiretax probe 127.0.0.1:4433 --name test.example --ca ca.pem
+  wiretax probe example.org --qlog qlog            what QUIC sent, packet by packet
   wiretax probe example.org --json > from-here.json
   wiretax probe --compare from-here.json from-there.json"
 ))]
@@ -41,6 +42,9 @@ pub struct ProbeArgs {
     /// Dangerous: accept any certificate
     #[arg(long)]
     pub insecure: bool,
+    /// Write a qlog file (JSON-SEQ) for each QUIC connection
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "compare")]
+    pub qlog: Option<PathBuf>,
     /// IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     pub ipv4: bool,

@@ -91,6 +91,7 @@ fn measure(
     args: &ProbeArgs,
     diagnostics: &Diagnostics,
 ) -> Result<Option<Report>, Problem> {
+    conn::qlog::write_to(args.qlog.as_deref())?;
     let target = Target {
         server_name: args.name.clone(),
         trust: trust(args)?,

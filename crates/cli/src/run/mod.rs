@@ -43,6 +43,7 @@ pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
         lab: Some(args.lab),
         view,
         keep_captures: false,
+        qlog: None,
     };
     measure(measurement, diagnostics)
 }

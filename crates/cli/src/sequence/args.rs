@@ -26,8 +26,8 @@ const MEANINGS: [(Exit, &str); 4] = [
 First it summarises the windows: which are announced, when they are given back, how close one came
 to being full. Then it draws the frames of the connection with most data as a sequence chart.
 Windows are as seen where the capture was made: at a sender they are its own. It reads SPDY/3,
-SPDY/3.1 and HTTP/2 over TCP, unencrypted or in TLS 1.3 and 1.2 (AEAD suites) whose secrets are
-given, but not HTTP/3.", &MEANINGS))]
+SPDY/3.1 and HTTP/2 over TCP, unencrypted (upgrades from HTTP/1.1 too) or in TLS 1.3 and 1.2 (AEAD
+suites) whose secrets are given, but not HTTP/3.", &MEANINGS))]
 pub struct SequenceArgs {
     /// Capture files: pcap or pcapng, also gzip or zstd; `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]

@@ -26,7 +26,7 @@ pub fn sequence(args: &SequenceArgs, diagnostics: &Diagnostics) -> Outcome {
     let streams = StreamLimits { seed: seed_of_run(), ..limits.streams };
     let mut reader = Reader::new(Limits { streams, ..limits });
     if let Some(file) = &args.key_log
-        && reader.add_keys(study::Options::none().text_of(file, "key log")?.as_bytes()) == 0
+        && reader.add_keys(&study::Options::none().key_log_of(file)?) == 0
     {
         let what = format!("{} has no TLS secrets", file.display());
         let remedy = "give what programs write to SSLKEYLOGFILE";

@@ -61,6 +61,17 @@ fn command_of(study: &dyn Study, documented: bool) -> Command {
                 .help_heading("Results"),
         );
     }
+    if study.makes_quic() {
+        command = command.arg(
+            Arg::new("qlog")
+                .long("qlog")
+                .value_name("DIR")
+                .value_hint(ValueHint::DirPath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Write a qlog file (JSON-SEQ) for each side of each QUIC connection; not with --clock virtual")
+                .help_heading("Results"),
+        );
+    }
     command = JsonArg::augment_args(command).args_conflicts_with_subcommands(true);
     // The options that were added come with a description of their own.
     command = command.about(study.about()).long_about(None);

@@ -47,6 +47,8 @@ pub struct Measurement {
     pub lab: Option<LabArgs>,
     pub view: View,
     pub keep_captures: bool,
+    /// Where qlog files go, if they are kept.
+    pub qlog: Option<PathBuf>,
 }
 
 /// Measures the one study whose command was given.
@@ -87,6 +89,7 @@ pub fn one_study(
         lab: lab.blame(Fault::Caller)?,
         view: View::Fitting.or_json(JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json),
         keep_captures: options.flag("keep_captures"),
+        qlog: options.get("qlog"),
     };
     measure(measurement, diagnostics)
 }
@@ -306,6 +309,7 @@ impl Measurement {
             true => Some(opened.recorder.folder().make_folder("captures")?.path().to_owned()),
             false => None,
         };
+        conn::qlog::write_to(self.qlog.as_deref())?;
         let mut ended = Ended { end: End::Complete, out_of_time: false, problem: None };
         let several = self.parts.len() > 1;
         let last = self.parts.last().map(|part| part.study.name());

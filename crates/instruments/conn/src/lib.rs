@@ -25,7 +25,7 @@ mod timeline;
 #[doc(hidden)]
 pub mod untrusted;
 
-pub use self::quic::{QuicInfo, tap as quic_tap};
+pub use self::quic::{QuicInfo, qlog, tap as quic_tap};
 pub use self::sslmtcp::facts as user_tcp;
 pub use self::tcp::{FastOpen, FastOpenFailure, SynData, TcpInfo};
 pub use cpu::{CpuScope, Metered};

@@ -165,7 +165,7 @@ fn the_urgency_is_the_frame_s_priority() {
             for urgency in 0..8 {
                 let priority = Some(web::Priority { urgency, incremental: false });
                 let request = Request { priority, ..Request::get(NAME, "/") };
-                assert_eq!(connection.request(request).finish().await.body, urgency.into());
+                assert_eq!(connection.request(request).finish().await.body, u64::from(urgency));
             }
             assert_eq!(get(&connection, "/").await.body, 3);
             let logged: Vec<u8> =

@@ -1,7 +1,9 @@
 //! Captures: exactly what was sent, when it was sent, in files that others read.
 
 use std::fs::{self, File};
-use std::net::{IpAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ pub fn tests() -> Vec<Test> {
         Test::new("a_capture_holds_exactly_the_frames_sent", exactly),
         Test::new("a_capture_file_is_read_back", file),
         Test::new("tshark_reads_a_capture_file", tshark),
+        Test::new("comments_say_what_happened_with_a_frame", comments),
         Test::new("a_full_disk_costs_the_capture_and_not_the_run", full_disk),
         Test::new("a_dropped_capture_leaves_no_file", dropped),
         Test::new("a_full_channel_is_counted", full_channel),
@@ -103,6 +106,7 @@ fn file() -> TestResult {
     let mut reader = PcapNgReader::new(File::open(&path)?)?;
     assert!(format!("{:?}", reader.section()).contains("the command"));
     let (mut flags, mut stamps, mut interfaces) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut names, mut statistics) = (String::new(), String::new());
     while let Some(block) = reader.next_block() {
         match block? {
             Block::InterfaceDescription(interface) => interfaces.push(format!("{interface:?}")),
@@ -111,9 +115,13 @@ fn file() -> TestResult {
                 flags.push(format!("{:?}", packet.options));
                 stamps.push(packet.timestamp);
             }
+            Block::NameResolution(block) => names = format!("{block:?}"),
+            Block::InterfaceStatistics(block) => statistics = format!("{:?}", block.options),
             other => panic!("{other:?}"),
         }
     }
+    assert!(names.contains("client") && names.contains("server"), "{names}");
+    assert_eq!(statistics, "[IsbIfRecv(6), IsbIfDrop(0)]");
     assert!(interfaces[0].contains("link1") && interfaces[0].contains("IfTsResol(9)"));
     assert_eq!(flags.len(), 6);
     for (at, flags) in flags.iter().enumerate() {
@@ -159,6 +167,63 @@ fn tshark() -> TestResult {
             assert!((0.005..1.0).contains(&delta), "{text}");
         }
     }
+    Ok(())
+}
+
+/// What tshark says of a file.
+fn asked(path: &Path, arguments: &[&str]) -> TestResult<String> {
+    // Without the user's own settings, which the user of the test may not even read.
+    let home = ["HOME", "XDG_CONFIG_HOME"].map(|variable| (variable, "/nonexistent"));
+    let output = Command::new("tshark").arg("-r").arg(path).args(arguments).envs(home).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn comments() -> TestResult {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        return skip(Need::Tshark, "tshark is not installed");
+    }
+    let (_lab, client, server, _) = pair("1ms")?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("client.pcapng");
+    let capture = client.capture(&path)?;
+    let address = server.addr4()?;
+    let listener = server.run(move || TcpListener::bind((address, 0)))??;
+    let to = listener.local_addr()?;
+    // Sockets stay in their namespaces wherever they are used.
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept()?;
+        let mut data = [0; 5];
+        stream.read_exact(&mut data)?;
+        stream.write_all(&data)
+    });
+    let mut stream = client.run(move || TcpStream::connect(to))??;
+    let local = stream.local_addr()?;
+    stream.write_all(b"hello")?;
+    stream.read_exact(&mut [0; 5])?;
+    drop(stream);
+    answering.join().map_err(|_| "the server panicked")??;
+    capture.stop()?;
+    let fields = ["-T", "fields", "-e", "tcp.flags.str", "-e", "tcp.len", "-e", "frame.comment"];
+    let text = asked(&path, &[&["-n"], &fields[..]].concat())?;
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    let comment = |row: &[&str]| row.get(2).map(|text| (*text).to_owned()).unwrap_or_default();
+    let said: Vec<String> = rows.iter().map(|row| comment(row)).collect();
+    let happened: Vec<&String> = said.iter().filter(|text| !text.is_empty()).collect();
+    let expected = [
+        format!("{local}: TCP handshake done"),
+        format!("{local}: first byte of the request"),
+        format!("{local}: first byte of the response"),
+    ];
+    assert!(happened.iter().copied().eq(&expected), "{text}");
+    // The first two frames are SYN and SYN+ACK, and what has comments of data has data.
+    assert!(said[0].is_empty() && said[1].is_empty() && said[2] == expected[0], "{text}");
+    for (row, said) in rows.iter().zip(&said).filter(|(_, said)| said.contains("first byte")) {
+        assert_eq!(row[1], "5", "{said}");
+    }
+    // Names of the nodes, from the file alone.
+    let options = ["-N", "n", "-T", "fields", "-e", "ip.src_host", "-c", "1"];
+    assert_eq!(asked(&path, &options)?.trim(), "client");
     Ok(())
 }
 

@@ -75,6 +75,11 @@ pub trait Study: Sync {
         self.uses_links()
     }
 
+    /// Whether it makes QUIC connections whose qlog files can be kept.
+    fn makes_quic(&self) -> bool {
+        false
+    }
+
     /// Whether `wiretax run` measures it, by the scale `quick` of its plan file.
     fn in_run(&self) -> bool {
         true

@@ -65,6 +65,15 @@ impl<'a> Options<'a> {
         String::from_utf8(bytes).map_err(|_| not_a(what, path, "not text"))
     }
 
+    /// The bytes of a key log that an option names, of at most 16 MiB: any encoding, as
+    /// `tracker::KeyLog` reads it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is too large.
+    pub fn key_log_of(&self, path: &Path) -> Result<Vec<u8>, Problem> {
+        self.bytes_of(LARGEST, path, "key log")
+    }
+
     /// The bytes of a file that an option names, at most `largest`.
     ///
     /// # Errors

@@ -71,6 +71,13 @@ impl Talk {
         }
     }
 
+    /// Takes the settings of a client's HTTP2-Settings, which count as a SETTINGS frame (RFC 7540 §3.2.1).
+    pub(crate) fn upgraded(&mut self, at: Time, entries: Vec<(u32, u32)>, room: &mut usize) {
+        let length = 6 * entries.len() as u64;
+        let kind = Kind::Settings { ack: false, entries };
+        self.frame(at, true, Frame { kind, stream: 0, length }, room);
+    }
+
     /// From here on a direction is not read.
     pub(crate) fn gap(&mut self, at: Time, from_client: bool, why: String) {
         if self.gaps.len() < GAPS {

@@ -22,6 +22,9 @@
 //! missing a direction ends there, and says so. Without ALPN the client's first bytes say which
 //! protocol it is; SPDY is then taken for SPDY/3, whose session has no window. HTTP/3 is not read.
 //!
+//! In clear, a server may speak before its client (RFC 9113 §3.4), and HTTP/1.1 may be upgraded (`h2c`, RFC
+//! 7540 §3.2): the client's HTTP2-Settings then stand as its first SETTINGS.
+//!
 //! # Bounds
 //! [`Limits`], and 1024 streams a direction whose windows are known at once. Of header blocks nothing is
 //! kept.
@@ -37,6 +40,7 @@ mod event;
 mod fold;
 mod frames;
 pub mod fuzz;
+mod opening;
 mod protocol;
 mod reader;
 pub mod text;

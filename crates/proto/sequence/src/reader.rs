@@ -8,6 +8,7 @@ use units::Time;
 
 use crate::chart::{Chart, Connection, Unread};
 use crate::connection::{Talk, Told};
+use crate::opening::{Found, Opening, Piece};
 use crate::protocol::Protocol;
 
 /// Connections that are named as unread.
@@ -45,8 +46,8 @@ struct Open {
 
 #[derive(Debug)]
 enum State {
-    /// Its protocol is not known; the client's first bytes.
-    New(Vec<u8>),
+    /// Its protocol is not known.
+    New(Opening),
     Ours(Box<Talk>),
     /// It speaks something else, or is counted already.
     Other,
@@ -116,7 +117,7 @@ impl Reader {
     fn event(&mut self, event: StreamEvent) {
         let StreamEvent { connection, at, fact } = event;
         if let StreamFact::Began { client, server } = fact {
-            let state = State::New(Vec::new());
+            let state = State::New(Opening::default());
             let open = Open { client, server, begun: at, server_name: None, tls: None, state };
             self.open.insert(connection, open);
             return;
@@ -215,23 +216,28 @@ impl Open {
         room: &mut usize,
         chart: &mut Chart,
     ) {
-        let mut first = Vec::new();
-        if let State::New(head) = &mut self.state {
-            let known = if from_client {
-                head.extend_from_slice(bytes);
-                Protocol::of_bytes(head)
-            } else {
-                // Neither protocol's server speaks before its client, where ALPN does not say which.
-                Ok(None)
-            };
-            let Ok(protocol) = known else { return };
-            first = std::mem::take(head);
-            chart.others = chart.others.saturating_add(protocol.is_none().into());
-            self.state = State::of(protocol);
-        }
-        if let State::Ours(talk) = &mut self.state {
-            let bytes = if first.is_empty() { bytes } else { first.as_slice() };
-            talk.bytes(at, from_client, bytes, room);
+        let State::New(opening) = &mut self.state else {
+            if let State::Ours(talk) = &mut self.state {
+                talk.bytes(at, from_client, bytes, room);
+            }
+            return;
+        };
+        match opening.bytes(at, from_client, bytes) {
+            Found::NotYet => {}
+            Found::Other => {
+                chart.others = chart.others.saturating_add(1);
+                self.state = State::Other;
+            }
+            Found::Ours { protocol, settings, bytes } => {
+                let mut talk = Talk::new(protocol);
+                if let Some((at, entries)) = settings {
+                    talk.upgraded(at, entries, room);
+                }
+                for Piece { at, from_client, bytes } in bytes {
+                    talk.bytes(at, from_client, &bytes, room);
+                }
+                self.state = State::Ours(Box::new(talk));
+            }
         }
     }
 }

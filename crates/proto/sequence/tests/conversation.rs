@@ -239,7 +239,127 @@ fn events_are_bounded_and_windows_are_not() {
     assert_eq!(few.server_sends, all.server_sends);
 }
 
+/// A conversation whose server sends its SETTINGS before the client's preface (RFC 9113 §3.4).
+#[test]
+fn a_server_may_speak_first() {
+    use http2::FrameType;
+    let settings = frame(FrameType::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 100]);
+    let mut talk = Talk::new();
+    // In pieces, none of which is a frame.
+    talk.send(1, &settings[..4]);
+    talk.send(1, &settings[4..]);
+    talk.send(0, &http2::PREFACE[..9]);
+    talk.send(0, &http2::PREFACE[9..]);
+    talk.send(0, &frame(FrameType::SETTINGS, 0, 0, &[]));
+    talk.send(0, &frame(FrameType::DATA, 1, 1, &[0; 30]));
+    let chart = talk.read();
+    assert_eq!((chart.connections.len(), chart.others), (1, 0));
+    let connection = &chart.connections[0];
+    let seen: Vec<_> = connection.events.iter().map(|e| (e.from_client, e.kind.name())).collect();
+    assert_eq!(seen, [(false, "SETTINGS"), (true, "SETTINGS"), (true, "DATA")]);
+    // Three packets made the connection.
+    assert_eq!(connection.events[0].at, Time::from_millis(4));
+    assert_eq!(connection.client_sends.announced_bytes, Some(100));
+    assert_eq!(connection.events[2].stream_window, Some(70));
+    assert_eq!(connection.gaps, []);
+}
+
+/// An upgrade from HTTP/1.1, with a body and an interim answer or without.
+#[test]
+fn an_upgrade_from_http_1_1_is_followed() {
+    use http2::FrameType;
+    // INITIAL_WINDOW_SIZE 1000.
+    let fields = "Host: a.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\
+                  HTTP2-Settings: AAQAAAPo\r\n";
+    let interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n";
+    for (request, answer) in [
+        (format!("GET / HTTP/1.1\r\n{fields}\r\n"), switch.to_owned()),
+        (
+            format!("POST / HTTP/1.1\r\nContent-Length: 5\r\n{fields}\r\nhello"),
+            interim.to_owned() + switch,
+        ),
+        (
+            format!(
+                "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n{fields}\r\n2\r\nhi\r\n0\r\n\r\n"
+            ),
+            switch.to_owned(),
+        ),
+    ] {
+        // Whole, or a byte at a time; the answer's frames in the packet of its head.
+        for piece in [1400, 1] {
+            let mut talk = Talk::new();
+            let mut send = |side, bytes: &[u8]| {
+                bytes.chunks(piece).for_each(|bytes| talk.send(side, bytes));
+            };
+            send(0, request.as_bytes());
+            let settings = frame(FrameType::SETTINGS, 0, 0, &[]);
+            send(1, &[answer.as_bytes(), &settings].concat());
+            send(0, &[&http2::PREFACE[..], &settings].concat());
+            send(1, &frame(FrameType::HEADERS, 4, 1, &[0x88]));
+            send(1, &frame(FrameType::DATA, 1, 1, &[0; 300]));
+            let chart = talk.read();
+            assert_eq!((chart.connections.len(), chart.others), (1, 0), "{request}");
+            let connection = &chart.connections[0];
+            assert_eq!(connection.gaps, [], "{request}");
+            let seen = connection.events.iter().map(|e| (e.from_client, e.kind.name()));
+            let expected = [
+                (true, "SETTINGS"),
+                (false, "SETTINGS"),
+                (true, "SETTINGS"),
+                (false, "HEADERS"),
+                (false, "DATA"),
+            ];
+            assert!(seen.eq(expected), "{request}: {:?}", connection.events);
+            assert_eq!(connection.server_sends.announced_bytes, Some(1000), "{request}");
+            assert_eq!(connection.events[4].stream_window, Some(700), "{request}");
+        }
+    }
+}
+
+#[test]
+fn an_upgrade_that_is_refused_is_something_else() {
+    let request = "GET / HTTP/1.1\r\nUpgrade: h2c\r\nHTTP2-Settings: \r\n\r\n";
+    for (request, answer) in [
+        (request, "HTTP/1.1 200 OK\r\n\r\n"),
+        (request, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
+        (
+            "GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        ),
+        ("GET / HTTP/1.1\r\nUpgrade: h2c", ""),
+        ("", "220 mail.test ESMTP\r\n"),
+        ("", ""),
+    ] {
+        let mut talk = Talk::new();
+        talk.send(0, request.as_bytes());
+        talk.send(1, answer.as_bytes());
+        talk.send(0, &[0x80; 20]);
+        let chart = talk.read();
+        assert_eq!((chart.connections.len(), chart.others), (0, 1), "{request} {answer}");
+    }
+    // More than is held of a server that speaks first.
+    let mut talk = Talk::new();
+    (0..60).for_each(|_| talk.send(1, &[b'a'; 1400]));
+    talk.send(0, http2::PREFACE);
+    assert_eq!((talk.read().connections.len(), talk.read().others), (0, 1));
+}
+
 proptest::proptest! {
+    #[test]
+    fn any_opening_does_not_panic(
+        pieces in proptest::collection::vec(
+            (proptest::prelude::any::<bool>(), "(GET / HTTP/1.1|Upgrade: h2c|HTTP2-Settings: AAQ|HTTP/1.1 10[01] |[\r\n:, PRI*]){0,6}"),
+            0..12,
+        ),
+    ) {
+        let mut talk = Talk::new();
+        for (side, text) in &pieces {
+            talk.send(usize::from(*side), text.as_bytes());
+        }
+        talk.read();
+    }
+
     #[test]
     fn any_bytes_do_not_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400)) {
         sequence::fuzz::connection(&bytes);

@@ -1,13 +1,17 @@
 //! Secrets of TLS connections, as programs write them to the file that `SSLKEYLOGFILE` names
 //! (RFC 9850): lines of a label, the client's random and a secret, in hexadecimal.
+//!
+//! Editors and shells change such files, so more is read than RFC 9850 §2 has: a byte order mark, UTF-16,
+//! line ends of any system, several spaces or tabs, digits of either case.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// The longest secret: a SHA-384 hash.
 const SECRET_MAX: usize = 48;
-/// No line of use is longer: label, random and secret with the spaces between them.
-const LINE_MAX: usize = 48 + 1 + 64 + 1 + 2 * SECRET_MAX;
+/// U+FEFF in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A secret of one direction and epoch.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,9 +90,11 @@ impl KeyLog {
         self
     }
 
-    /// Takes the lines of a text, which may be a part of a file that ends with a line.
+    /// Takes the lines of a text, which may be a part of a file that ends with a line. UTF-16 is known by its
+    /// byte order mark.
     pub fn read(&mut self, text: &[u8]) {
-        for line in text.split(|byte| *byte == b'\n') {
+        let text = of_utf16(text);
+        for line in text.split(|byte| matches!(byte, b'\n' | b'\r')) {
             if !line.is_empty() {
                 self.read_line(line);
             }
@@ -97,7 +103,9 @@ impl KeyLog {
 
     /// Takes a line, with or without its end.
     pub fn read_line(&mut self, line: &[u8]) {
+        // Files that were joined have a byte order mark in their middle.
         let line = line.trim_ascii();
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             self.counters.ignored += 1;
             return;
@@ -121,8 +129,7 @@ impl KeyLog {
             let fits = secret.len == 48 || (secret.len == 32 && label != MASTER);
             fits.then_some((random, secret))
         };
-        let known = read().filter(|_| line.len() <= LINE_MAX);
-        let Some((random, secret)) = known else {
+        let Some((random, secret)) = read() else {
             self.counters.malformed += 1;
             return;
         };
@@ -150,6 +157,23 @@ impl KeyLog {
     pub(crate) fn find(&self, random: &[u8; 32]) -> Option<&Secrets> {
         self.secrets.get(random)
     }
+}
+
+/// The text in ASCII where it is UTF-16 with a byte order mark; else as it is. A character beyond ASCII
+/// becomes 0xff, which no secret has.
+fn of_utf16(text: &[u8]) -> Cow<'_, [u8]> {
+    let (units, order): (_, fn([u8; 2]) -> u16) = match text {
+        [0xff, 0xfe, units @ ..] => (units, u16::from_le_bytes),
+        [0xfe, 0xff, units @ ..] => (units, u16::from_be_bytes),
+        _ => return Cow::Borrowed(text),
+    };
+    let (units, _) = units.as_chunks::<2>();
+    let ascii = |unit: &[u8; 2]| match order(*unit) {
+        // A mark in the middle.
+        0xfeff => b'\n',
+        unit => u8::try_from(unit).unwrap_or(0xff),
+    };
+    Cow::Owned(units.iter().map(ascii).collect())
 }
 
 /// The label of TLS 1.2's master secret.
@@ -220,6 +244,44 @@ mod tests {
         let expected = KeyLogCounters { taken: 1, malformed: 1, ..KeyLogCounters::default() };
         assert_eq!(log.counters(), expected);
         assert_eq!(log.find(&[1; 32]).unwrap().master.unwrap().bytes(), [1; 48]);
+    }
+
+    #[test]
+    fn files_that_editors_and_shells_changed_are_read() {
+        let lines = [
+            line("CLIENT_HANDSHAKE_TRAFFIC_SECRET", 1, &"ab".repeat(48)),
+            line("SERVER_HANDSHAKE_TRAFFIC_SECRET", 1, &"cd".repeat(48)),
+        ];
+        let plain = lines.concat();
+        let utf16 = |text: &str, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            let text = format!("\u{feff}{text}");
+            text.encode_utf16().flat_map(bytes).collect()
+        };
+        let crlf = plain.replace('\n', "\r\n");
+        let changed: Vec<(&str, Vec<u8>)> = vec![
+            ("byte order mark", format!("\u{feff}{plain}").into()),
+            ("joined files", lines.map(|line| format!("\u{feff}{line}")).concat().into()),
+            ("mark and CRLF", format!("\u{feff}{crlf}").into()),
+            ("CRLF", crlf.clone().into()),
+            ("CR", plain.replace('\n', "\r").into()),
+            ("many spaces", plain.replace(' ', &" ".repeat(200)).into()),
+            ("tabs", plain.replace(' ', "\t").into()),
+            ("indented", plain.replace("CLIENT", " \t CLIENT").replace('\n', " \t\n").into()),
+            ("upper case", plain.replace("ab", "AB").replace("cd", "Cd").into()),
+            ("no last line end", plain.trim_end().into()),
+            ("blank lines", plain.replace('\n', "\n\n").into()),
+            ("UTF-16, little-endian", utf16(&crlf, u16::to_le_bytes)),
+            ("UTF-16, big-endian", utf16(&plain, u16::to_be_bytes)),
+        ];
+        for (what, text) in changed {
+            let mut log = KeyLog::new(1);
+            log.read(&text);
+            let counters = log.counters();
+            assert_eq!((counters.taken, counters.malformed), (2, 0), "{what}");
+            let secrets = log.find(&[1; 32]).unwrap();
+            assert_eq!(secrets.client_handshake.unwrap().bytes(), [0xab; 48], "{what}");
+            assert_eq!(secrets.server_handshake.unwrap().bytes(), [0xcd; 48], "{what}");
+        }
     }
 
     proptest! {

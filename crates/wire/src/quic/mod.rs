@@ -1,10 +1,13 @@
 //! QUIC: what every version shares (RFC 8999), packets of versions 1 (RFC 9000) and 2 (RFC 9369)
-//! and of drafts 23 to 34, and the frames of their Initial packets. Nothing here decrypts; header protection is undone by
-//! whoever has the keys, with [`LongPacket::packet_number_offset`] and [`LongPacket::protected_len`].
+//! and of drafts 23 to 34, the frames of their Initial packets ([`frame`]) and of any ([`AnyFrames`]).
+//! Nothing here decrypts; header protection is undone by whoever has the keys, with
+//! [`LongPacket::packet_number_offset`] and [`LongPacket::protected_len`].
 
+mod any_frame;
 pub mod frame;
 mod version;
 
+pub use self::any_frame::{AnyFrame, AnyFrames, StreamType};
 pub use self::version::Version;
 use crate::error::room;
 use crate::{Error, Reader};

@@ -11,7 +11,7 @@ use fault::{Fault, Problem};
 use tracker::{Counters, Output, Tracker};
 
 use super::threads::Left;
-use super::{BETWEEN_FILES, BETWEEN_LOOKS, BETWEEN_VIEWS, Reading, View, WAIT, take_frames};
+use super::{BETWEEN_LOOKS, BETWEEN_VIEWS, REST, Reading, Times, View, WAIT, take_frames};
 
 /// What a thread has heard.
 struct Heard {
@@ -44,7 +44,7 @@ impl Reading {
     pub(super) fn listen(
         &mut self,
         sources: &mut [Live],
-        duration: Option<Duration>,
+        times: Times,
         view: &mut dyn View,
     ) -> Result<(), Problem> {
         let trackers = std::mem::take(&mut self.trackers);
@@ -68,7 +68,7 @@ impl Reading {
                 }
             }
             drop(heard);
-            let collected = self.collect(&hears, &mut standing, &stop, duration, view);
+            let collected = self.collect(&hears, &mut standing, &stop, times, view);
             for thread in threads {
                 match thread.join() {
                     Ok((own, failed)) => {
@@ -98,11 +98,11 @@ impl Reading {
         hears: &mpsc::Receiver<Heard>,
         standing: &mut [Standing],
         stop: &AtomicBool,
-        duration: Option<Duration>,
+        times: Times,
         view: &mut dyn View,
     ) -> Result<(), Problem> {
         let (began, count) = (Instant::now(), standing.len() as u64);
-        let end = duration.map(|duration| began + duration);
+        let end = times.duration.map(|duration| began + duration);
         let (mut viewed, mut saved) = (began, began);
         let mut result = Ok(());
         loop {
@@ -127,7 +127,7 @@ impl Reading {
                 result = self.show_all(standing, now - began, now - viewed, view);
                 viewed = now;
             }
-            if now - saved >= BETWEEN_FILES && result.is_ok() {
+            if now - saved >= times.flush && result.is_ok() {
                 result = self.sinks.save();
                 saved = now;
             }
@@ -171,8 +171,8 @@ impl Listener<'_> {
         while let Some(output) = self.tracker.poll_output() {
             outputs.push(output);
         }
-        if let Ok(statistics) = self.source.statistics() {
-            lost = statistics.drops;
+        if let Ok(all) = super::lost(self.source) {
+            lost = all;
         }
         self.say(outputs, lost);
         left.add(&self.tracker);
@@ -203,6 +203,23 @@ impl Listener<'_> {
             }
             if taken < BETWEEN_LOOKS {
                 self.source.wait(WAIT)?;
+            }
+        }
+        self.rest(left, &mut outputs)?;
+        self.say(outputs, *lost);
+        Ok(())
+    }
+
+    /// Takes the frames that passed before the stop and that the kernel kept back.
+    fn rest(&mut self, left: &mut Left, outputs: &mut Vec<Output>) -> Result<(), Problem> {
+        self.source.close()?;
+        let end = Instant::now() + REST;
+        while self.source.wait_for_rest(end)? {
+            while let Some(frames) = self.source.next_batch() {
+                take_frames(&mut self.tracker, &mut left.unread_links, frames, &mut |output| {
+                    outputs.push(output);
+                    Ok(())
+                })?;
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Reading: frames of files or interfaces in, records out to wherever they go.
 
+mod beginning;
 mod gauges;
 mod late;
 mod listen;
@@ -18,6 +19,7 @@ use tracker::{Counters, HandOut, Limits, LinkType, Output, Packet, Tracker};
 use units::Time;
 use wire::quic::Version;
 
+pub use beginning::beginning;
 pub use gauges::Gauges;
 pub use late::{HandOver, Late};
 pub use sinks::{Hidden, LISTED, SinkOptions, Sinks};
@@ -30,13 +32,31 @@ const BETWEEN_LOOKS: usize = 4096;
 const GROUP: usize = 16;
 /// The longest wait for a frame of a live capture.
 const WAIT: Duration = Duration::from_millis(200);
-/// Time between two Parquet files of a live capture at most.
+/// Time between two Parquet files of a live capture, unless another is asked for.
 const BETWEEN_FILES: Duration = Duration::from_secs(300);
 /// Time between two live views.
 const BETWEEN_VIEWS: Duration = Duration::from_secs(1);
+/// The longest wait for frames that the kernel keeps back at the end: many times its own 50 ms.
+const REST: Duration = Duration::from_secs(2);
 /// A frame of no bytes, at time 0.
 const NOTHING: Packet<'static> =
     Packet { at: Time::ZERO, link_type: LinkType::Ethernet, bytes: &[], original_len: 0 };
+
+/// How long a live capture lasts, and how often its rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Its duration; `None` lasts until it is stopped.
+    pub duration: Option<Duration>,
+    /// The longest that rows wait in memory to be written.
+    pub flush: Duration,
+}
+
+impl Default for Times {
+    /// Until it is stopped; 5 minutes.
+    fn default() -> Self {
+        Times { duration: None, flush: BETWEEN_FILES }
+    }
+}
 
 /// Who follows a live capture.
 pub trait View: Watcher {
@@ -168,24 +188,24 @@ impl Reading {
         result
     }
 
-    /// Reads what passes interfaces: for `duration`, until nobody reads the records any more, or until
-    /// the view wants to stop.
+    /// Reads what passes interfaces: for the duration asked for, until nobody reads the records any more,
+    /// or until the view wants to stop. Frames that passed until then are read too.
     ///
     /// # Errors
     /// An interface fails, or records cannot be written; what was read is kept.
     pub fn live(
         &mut self,
         sources: &mut [Live],
-        duration: Option<Duration>,
+        times: Times,
         view: &mut dyn View,
     ) -> Result<(), Problem> {
         self.sinks.now = Some(Now::default());
         let began = Instant::now();
         let source = match sources {
             [source] => source,
-            several => return self.listen(several, duration, view),
+            several => return self.listen(several, times, view),
         };
-        let end = duration.map(|duration| began + duration);
+        let end = times.duration.map(|duration| began + duration);
         let (mut viewed, mut saved) = (began, began);
         while !view.interrupted()
             && !self.sinks.unread
@@ -205,7 +225,7 @@ impl Reading {
                 self.show(now - began, now - viewed, view);
                 viewed = now;
             }
-            if now - saved >= BETWEEN_FILES {
+            if now - saved >= times.flush {
                 self.sinks.save()?;
                 saved = now;
             }
@@ -214,7 +234,14 @@ impl Reading {
                 source.wait(left)?;
             }
         }
-        self.lost = source.statistics()?.drops;
+        source.close()?;
+        let end = Instant::now() + REST;
+        while !self.sinks.unread && source.wait_for_rest(end)? {
+            while let Some(frames) = source.next_batch() {
+                self.frames(frames)?;
+            }
+        }
+        self.lost = lost(source)?;
         Ok(())
     }
 
@@ -264,6 +291,11 @@ impl Reading {
         }
         Ok(Read { sinks: self.sinks, counters, unread_links: self.unread_links, unread_quic })
     }
+}
+
+/// Frames that passed and were not read: the ring was full, or the kernel kept them back to the end.
+fn lost(source: &mut Live) -> Result<u64, Problem> {
+    Ok(source.statistics()?.drops + source.waiting()?)
 }
 
 /// Gives frames to a tracker, several at once, and hands on what it gives out. How many there were.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use export::{
-    Addresses, Anonymiser, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader, Row,
+    Addresses, Anonymiser, Beginning, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader,
+    Row,
 };
 use fault::{Fault, Problem};
 use report::Table;
@@ -53,6 +54,10 @@ pub struct SinkOptions {
     pub json: Option<Box<dyn Write>>,
     /// The folder for Parquet.
     pub parquet: Option<PathBuf>,
+    /// The captures that are read into it.
+    pub captures: Vec<Beginning>,
+    /// Whether captures are read that it has already.
+    pub again: bool,
     /// Whether returning clients are looked at.
     pub tickets: bool,
 }
@@ -82,8 +87,11 @@ impl Sinks {
     pub(super) fn open(options: SinkOptions, run: &str) -> Result<Sinks, Problem> {
         let networks = Prefixes::new(options.digest.prefix4, options.digest.prefix6)?;
         let anonymiser = options.hidden.anonymiser()?.with_networks(networks);
-        let parquet = options.parquet.as_deref();
-        let parquet = parquet.map(|folder| DataSet::open(folder, export::Options::default()));
+        let (captures, again) = (&options.captures, options.again);
+        let parquet = options.parquet.as_deref().map(|folder| {
+            let mut parquet = DataSet::open(folder, export::Options::default())?;
+            parquet.begin(captures, again).map(|()| parquet)
+        });
         Ok(Sinks {
             flattener: Flattener::new(run, anonymiser.networks()),
             anonymiser,

@@ -52,7 +52,9 @@ pub(crate) async fn connect(plan: &ClientPlan, client: &tls::quic::Client) -> At
     if let Some(patience) = plan.await_ticket {
         let _ = timeout(patience, seen.ticket()).await;
     }
-    let info = QuicInfo::new(&exchanged.connection.stats(), &seen);
+    let stats = exchanged.connection.stats();
+    let info = QuicInfo::new(&stats, &seen);
+    seen.note_metrics(&stats);
     timeline.closed = Some(now());
     exchanged.connection.close(VarInt::from_u32(0), b"");
     drain(&endpoint, plan.linger).await;

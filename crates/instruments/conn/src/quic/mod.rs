@@ -8,6 +8,7 @@
 
 mod client;
 pub(crate) mod messages;
+pub mod qlog;
 mod server;
 pub mod tap;
 

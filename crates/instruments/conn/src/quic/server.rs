@@ -30,7 +30,7 @@ pub(crate) fn listen(
 ) -> Result<(Endpoint, SocketAddr), Failure> {
     let tls = QuicServerConfig::try_from(tls::quic::server_config(tls)?)
         .map_err(|error| Failure::Plan(error.to_string()))?;
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(TappedServer(Arc::new(tls))));
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(TappedServer::new(tls)));
     config.transport_config(transport(idle_timeout)).migration(false);
     let failed = |call| move |error| Failure::from_io(call, "listening", &error);
     let socket = UdpSocket::bind(address).map_err(failed("bind"))?;

@@ -1,7 +1,7 @@
 //! A TLS session of quinn's that notes what passes through it.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quinn::crypto::{self, rustls::QuicClientConfig, rustls::QuicServerConfig};
 use quinn::{ConnectError, ConnectionId, Side};
@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use units::Time;
 
 use super::messages::{Handshake, Messages};
+use super::qlog::{First, KeySet, Trace, Vantage, first_keys};
 use crate::now;
 use crate::timeline::stamp;
 
@@ -19,6 +20,8 @@ use crate::timeline::stamp;
 pub(super) struct Seen {
     state: Mutex<State>,
     ticket: Notify,
+    /// Where its packets are noted, if they are.
+    trace: OnceLock<Arc<Trace>>,
 }
 
 #[derive(Debug)]
@@ -41,7 +44,7 @@ impl Seen {
             inbound: Messages::default(),
             outbound: Messages::default(),
         };
-        Arc::new(Seen { state: Mutex::new(state), ticket: Notify::new() })
+        Arc::new(Seen { state: Mutex::new(state), ticket: Notify::new(), trace: OnceLock::new() })
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -68,7 +71,21 @@ impl Seen {
             self.ticket.notify_one();
         }
         if !is_handshaking {
-            stamp(&mut state.complete, now());
+            self.completed(&mut state);
+        }
+    }
+
+    fn completed(&self, state: &mut State) {
+        stamp(&mut state.complete, now());
+        if let Some(trace) = self.trace.get() {
+            trace.complete(state.handshake.facts.alpn.as_deref());
+        }
+    }
+
+    /// Notes how the path stands, where packets are noted.
+    pub fn note_metrics(&self, stats: &quinn::ConnectionStats) {
+        if let Some(trace) = self.trace.get() {
+            trace.metrics(&stats.path);
         }
     }
 
@@ -80,7 +97,7 @@ impl Seen {
             outbound.feed(bytes, handshake);
         }
         if !is_handshaking {
-            stamp(&mut state.complete, now());
+            self.completed(&mut state);
         }
     }
 }
@@ -99,12 +116,21 @@ impl crypto::ClientConfig for TappedClient {
         params: &TransportParameters,
     ) -> Result<Box<dyn crypto::Session>, ConnectError> {
         let inner = Arc::clone(&self.inner).start_session(version, server_name, params)?;
-        Ok(Box::new(Tapped { inner, seen: Arc::clone(&self.seen) }))
+        Ok(Tapped::begin(inner, Arc::clone(&self.seen), Vantage::Client, None, version, params))
     }
 }
 
 /// Server configuration; every session has its own [`Seen`], which `handshake_data` gives.
-pub(super) struct TappedServer(pub Arc<QuicServerConfig>);
+pub(super) struct TappedServer {
+    inner: Arc<QuicServerConfig>,
+    first: Arc<First>,
+}
+
+impl TappedServer {
+    pub fn new(inner: QuicServerConfig) -> TappedServer {
+        TappedServer { inner: Arc::new(inner), first: Arc::default() }
+    }
+}
 
 impl crypto::ServerConfig for TappedServer {
     fn initial_keys(
@@ -112,11 +138,12 @@ impl crypto::ServerConfig for TappedServer {
         version: u32,
         dst_cid: &ConnectionId,
     ) -> Result<crypto::Keys, crypto::UnsupportedVersion> {
-        self.0.initial_keys(version, dst_cid)
+        let keys = self.inner.initial_keys(version, dst_cid)?;
+        Ok(first_keys(keys, dst_cid, &self.first))
     }
 
     fn retry_tag(&self, version: u32, orig_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
-        self.0.retry_tag(version, orig_dst_cid, packet)
+        self.inner.retry_tag(version, orig_dst_cid, packet)
     }
 
     fn start_session(
@@ -124,8 +151,9 @@ impl crypto::ServerConfig for TappedServer {
         version: u32,
         params: &TransportParameters,
     ) -> Box<dyn crypto::Session> {
-        let inner = Arc::clone(&self.0).start_session(version, params);
-        Box::new(Tapped { inner, seen: Seen::new() })
+        let inner = Arc::clone(&self.inner).start_session(version, params);
+        let first = Some(Arc::clone(&self.first));
+        Tapped::begin(inner, Seen::new(), Vantage::Server, first, version, params)
     }
 }
 
@@ -138,7 +166,7 @@ pub fn client(inner: QuicClientConfig) -> Arc<dyn crypto::ClientConfig> {
 /// `inner` for a server of another crate, with [`facts`] of each connection.
 #[must_use]
 pub fn server(inner: QuicServerConfig) -> Arc<dyn crypto::ServerConfig> {
-    Arc::new(TappedServer(Arc::new(inner)))
+    Arc::new(TappedServer::new(inner))
 }
 
 /// What TLS says of a connection, as far as its handshake got: quinn says of it only ALPN and the server's
@@ -148,6 +176,14 @@ pub fn facts(connection: &quinn::Connection) -> Option<tls::Facts> {
     let seen = connection.handshake_data()?.downcast::<Arc<Seen>>().ok()?;
     let facts = seen.state().handshake.facts.clone();
     Some(facts)
+}
+
+/// Notes how the connection's path stands in its qlog file, if it has one: before it is closed.
+pub fn note_metrics(connection: &quinn::Connection) {
+    let data = connection.handshake_data().and_then(|data| data.downcast::<Arc<Seen>>().ok());
+    if let Some(seen) = data {
+        seen.note_metrics(&connection.stats());
+    }
 }
 
 /// Client configuration of many connections; every session has its own [`Seen`].
@@ -161,18 +197,43 @@ impl crypto::ClientConfig for TappedClients {
         params: &TransportParameters,
     ) -> Result<Box<dyn crypto::Session>, ConnectError> {
         let inner = Arc::clone(&self.0).start_session(version, server_name, params)?;
-        Ok(Box::new(Tapped { inner, seen: Seen::new() }))
+        Ok(Tapped::begin(inner, Seen::new(), Vantage::Client, None, version, params))
     }
 }
 
 struct Tapped {
     inner: Box<dyn crypto::Session>,
     seen: Arc<Seen>,
+    /// Keys that note packets, if that is wanted.
+    keys: Option<KeySet>,
+    /// A server's first packets.
+    first: Option<Arc<First>>,
+}
+
+impl Tapped {
+    fn begin(
+        inner: Box<dyn crypto::Session>,
+        seen: Arc<Seen>,
+        vantage: Vantage,
+        first: Option<Arc<First>>,
+        version: u32,
+        params: &TransportParameters,
+    ) -> Box<dyn crypto::Session> {
+        let keys = Trace::begin(vantage).map(|trace| {
+            trace.started(version, params);
+            KeySet::new(Arc::clone(seen.trace.get_or_init(|| trace)))
+        });
+        Box::new(Tapped { inner, seen, keys, first })
+    }
 }
 
 impl crypto::Session for Tapped {
     fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> crypto::Keys {
-        self.inner.initial_keys(dst_cid, side)
+        let keys = self.inner.initial_keys(dst_cid, side);
+        match &self.keys {
+            Some(watching) => watching.initial(dst_cid, keys, self.first.as_deref()),
+            None => keys,
+        }
     }
 
     /// The [`Seen`] of this connection, from the first.
@@ -185,7 +246,12 @@ impl crypto::Session for Tapped {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn crypto::HeaderKey>, Box<dyn crypto::PacketKey>)> {
-        self.inner.early_crypto()
+        let (header, packet) = self.inner.early_crypto()?;
+        let packet = match &self.keys {
+            Some(watching) => watching.early(packet),
+            None => packet,
+        };
+        Some((header, packet))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
@@ -203,22 +269,37 @@ impl crypto::Session for Tapped {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        self.inner.transport_parameters()
+        let parameters = self.inner.transport_parameters()?;
+        if let (Some(watching), Some(parameters)) = (&self.keys, &parameters) {
+            watching.trace().remote_parameters(parameters);
+        }
+        Ok(parameters)
     }
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<crypto::Keys> {
         let before = buf.len();
         let keys = self.inner.write_handshake(buf);
         self.seen.wrote(buf.get(before..).unwrap_or_default(), self.inner.is_handshaking());
-        keys
+        match &self.keys {
+            Some(watching) => keys.map(|keys| watching.next(keys)),
+            None => keys,
+        }
     }
 
     fn next_1rtt_keys(&mut self) -> Option<crypto::KeyPair<Box<dyn crypto::PacketKey>>> {
-        self.inner.next_1rtt_keys()
+        let keys = self.inner.next_1rtt_keys()?;
+        Some(match &self.keys {
+            Some(watching) => watching.update(keys),
+            None => keys,
+        })
     }
 
     fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        self.inner.is_valid_retry(orig_dst_cid, header, payload)
+        let is_valid = self.inner.is_valid_retry(orig_dst_cid, header, payload);
+        if let Some(watching) = self.keys.as_ref().filter(|_| is_valid) {
+            watching.trace().retry(header, header.len() + payload.len());
+        }
+        is_valid
     }
 
     fn export_keying_material(

@@ -60,6 +60,7 @@ struct Uploads {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        quic_tap::note_metrics(&self.quic);
         // RFC 9114 §8.1: H3_NO_ERROR. The endpoint's driver sends it when the task is next run.
         self.quic.close(quinn::VarInt::from_u32(0x100), b"");
     }
