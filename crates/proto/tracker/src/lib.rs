@@ -110,8 +110,8 @@ pub use fragments::FragmentDrops;
 pub use keylog::{KeyLog, KeyLogCounters};
 pub use plain::Plain;
 pub use record::{
-    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
-    Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
+    AlertFacts, Class, ClockOffset, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts,
+    KeyUse, Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
 pub use shard::{Datagram, Place, Routed, Sharder};
 pub use streams::{StreamCounters, StreamEvent, StreamFact, StreamLimits, Streams, Unreadable};

@@ -109,6 +109,9 @@ pub struct TlsFacts {
     /// NewSessionTicket messages (TLS 1.2), or records taken for them (TLS 1.3), until both sides
     /// have sent application data: then nothing more is read.
     pub tickets: u32,
+    /// The server answered the client's certificate, or an empty one, by a record of an alert's size and
+    /// sent nothing else: TLS 1.3 without keys.
+    pub refused: bool,
     /// The first four alerts until both sides have sent application data.
     pub alerts: Vec<AlertFacts>,
 }
