@@ -304,6 +304,25 @@ pub enum Uncertain {
 }
 
 impl Uncertain {
+    /// All of them.
+    pub const ALL: [Uncertain; 15] = [
+        Uncertain::MidStream,
+        Uncertain::CaptureEnded,
+        Uncertain::FellSilent,
+        Uncertain::OneDirection,
+        Uncertain::BytesMissing,
+        Uncertain::ServerHello,
+        Uncertain::ClientFinished,
+        Uncertain::ServerFinished,
+        Uncertain::EndOfEarlyData,
+        Uncertain::TicketOrData,
+        Uncertain::ServerSpeaksFirst,
+        Uncertain::ServerAlert,
+        Uncertain::UnknownSuite,
+        Uncertain::QuicData,
+        Uncertain::QuicEarlyData,
+    ];
+
     /// Its name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -350,24 +369,7 @@ mod tests {
 
     #[test]
     fn a_reason_has_one_name_in_all_results() {
-        let all = [
-            Uncertain::MidStream,
-            Uncertain::CaptureEnded,
-            Uncertain::FellSilent,
-            Uncertain::OneDirection,
-            Uncertain::BytesMissing,
-            Uncertain::ServerHello,
-            Uncertain::ClientFinished,
-            Uncertain::ServerFinished,
-            Uncertain::EndOfEarlyData,
-            Uncertain::TicketOrData,
-            Uncertain::ServerSpeaksFirst,
-            Uncertain::ServerAlert,
-            Uncertain::UnknownSuite,
-            Uncertain::QuicData,
-            Uncertain::QuicEarlyData,
-        ];
-        for reason in all {
+        for reason in Uncertain::ALL {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
         }
     }

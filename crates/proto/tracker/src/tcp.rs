@@ -196,7 +196,9 @@ impl TcpFlow {
                 self.compare_clocks(side, at, mark.acked);
             }
             if side == Sender::Client && !flags.has(Flags::SYN) && self.facts.syn_ack.is_some() {
-                self.facts.handshake_ack.get_or_insert(at);
+                // Frames of one direction may be out of order, too.
+                let first = self.facts.handshake_ack.get_or_insert(at);
+                *first = at.min(*first);
             }
             if side == Sender::Server && !flags.has(Flags::RST) && !self.syn.is_settled() {
                 self.server_acknowledged(mark.acked, flags.has(Flags::SYN), keys);

@@ -39,6 +39,10 @@ pub struct TlsFacts {
     /// Payload bytes that the server sent until the client's Finished, without the overhead of
     /// envelopes; over QUIC until the first 1-RTT packet of either side.
     pub server_flight_len: u64,
+    /// Made of both sides' randoms, of the client's alone before a ServerHello: two connections with the same
+    /// carry one handshake, seen on both sides of an address translation or of a relay.
+    #[serde(skip)]
+    pub identity: Option<u64>,
     /// The host name asked for.
     pub server_name: Option<String>,
     /// The application protocols offered.
