@@ -6,6 +6,7 @@ mod listen;
 mod now;
 mod sinks;
 mod threads;
+mod translated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
