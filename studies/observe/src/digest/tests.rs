@@ -271,7 +271,7 @@ fn copies_and_clocks_are_said_with_their_remedy() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let (_, remedy) = digest.twice().clocks_text().unwrap();
-    assert!(remedy.contains("editcap -t 0.000100"), "{remedy}");
+    assert!(remedy.contains("editcap -t 0.000080"), "{remedy}");
 }
 
 #[test]

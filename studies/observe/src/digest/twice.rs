@@ -104,10 +104,11 @@ impl Twice {
             "The directions of {of} have different clocks: server frames are dated {from:.3} to {to:.3} ms too \
              {which}."
         );
-        let seconds = (low as f64 + high as f64) / 2e9;
+        // A server answers at once: near it, the least amount is about right.
         let remedy = format!(
-            "capture both directions on one machine, or shift the server's file by the right amount in that \
-             range, as `editcap -t {seconds:.6} IN OUT`"
+            "capture both directions on one machine, or shift the server's file by as much: `editcap -t \
+             {:.6} IN OUT` if it was captured at the server",
+            low as f64 / 1e9
         );
         Some((what, remedy))
     }

@@ -1,6 +1,7 @@
 //! Handshakes that a capture has on both sides of an address translation, or of a relay that hands TLS on: the
 //! second record is left out. Both sides have the same randoms, and one lies within the other: the side that is
-//! nearer to the server sees the ClientHello later and the ServerHello earlier.
+//! nearer to the server sees the ClientHello later and the ServerHello earlier. A device that stamps copies as
+//! it sees them may shift both alike, by little.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -12,6 +13,9 @@ use units::Time;
 const REMEMBERED: usize = 65_536;
 /// The longest time from one side to the other.
 const APART: Duration = Duration::from_secs(1);
+
+/// The longest time between copies where one does not lie within the other.
+const NEAR: Duration = Duration::from_millis(2);
 
 /// A handshake that was told.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +31,9 @@ impl Told {
     fn is_one_with(&self, other: &Told) -> bool {
         let (outer, inner) = if self.hello <= other.hello { (self, other) } else { (other, self) };
         let apart = inner.hello.saturating_since(outer.hello);
-        self.number != other.number && inner.answer <= outer.answer && apart <= APART
+        let later = inner.answer.saturating_since(outer.answer);
+        let within = inner.answer <= outer.answer && apart <= APART;
+        self.number != other.number && (within || apart.max(later) <= NEAR)
     }
 }
 
@@ -99,7 +105,7 @@ mod tests {
             tls.server_hello = Some(Time::from_millis(answer));
         };
         for (one, (hello, answer)) in
-            all.iter_mut().zip([(1010, 1020), (1011, 1019), (1012, 1022), (1510, 1520)])
+            all.iter_mut().zip([(1010, 1020), (1011, 1019), (1015, 1025), (1510, 1520)])
         {
             shift(one, hello, answer);
         }
@@ -107,6 +113,12 @@ mod tests {
         assert_eq!(told, [false, true, false, false]);
         assert!(translated.is_left_out(all[1].number) && !translated.is_left_out(all[1].number));
         assert!(!translated.is_left_out(all[0].number));
+        // Both alike, by little.
+        let mut near = all.clone();
+        shift(&mut near[3], 1011, 1021);
+        let mut translated = Translated::default();
+        let told: Vec<bool> = [0, 3].iter().map(|at| translated.is_told(&near[*at])).collect();
+        assert_eq!(told, [false, true]);
         // The inner side may be told first.
         let mut translated = Translated::default();
         let told: Vec<bool> = [1, 0].iter().map(|at| translated.is_told(&all[*at])).collect();
