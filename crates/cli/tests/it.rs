@@ -16,6 +16,7 @@ mod lifecycle;
 mod load;
 mod meaning;
 mod observe;
+mod observe_twice;
 mod outputs;
 mod probe;
 mod query;

@@ -24,6 +24,7 @@ pub const TARGETS: &[Target] = &[
     ("wire_l2tpv3", wire::fuzz::l2tpv3),
     ("wire_wireguard", wire::fuzz::wireguard),
     ("wire_pppoe", wire::fuzz::pppoe),
+    ("wire_proxy", wire::fuzz::proxy),
     ("wire_gre", wire::fuzz::gre),
     ("wire_vxlan", wire::fuzz::vxlan),
     ("wire_geneve", wire::fuzz::geneve),

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
 use crate::{
     ah, arp, capwap, cooked, dtls, erspan, esp, ethernet, geneve, gre, gtpu, http2, icmpv4, icmpv6,
-    ipv4, ipv6, l2tp, l2tpv3, llc, macsec, mka, mpls, nsh, ppp, pppoe, quic, spdy, tcp, tls, tzsp,
-    udp, vlan, vxlan, wireguard,
+    ipv4, ipv6, l2tp, l2tpv3, llc, macsec, mka, mpls, nsh, ppp, pppoe, proxy, quic, spdy, tcp, tls,
+    tzsp, udp, vlan, vxlan, wireguard,
 };
 
 /// Any bytes as an Ethernet frame.
@@ -90,6 +90,25 @@ pub fn pppoe(bytes: &[u8]) {
     if let Ok(packet) = pppoe::Session::new_captured(bytes) {
         black_box((pppoe::Repr::parse(&packet), packet.ether_type(), packet.payload()));
     }
+}
+
+/// Any bytes as a stream that may begin with a PROXY header, in pieces as long as the first byte says.
+pub fn proxy(bytes: &[u8]) {
+    let Some((step, stream)) = bytes.split_first() else { return };
+    let mut reader = proxy::HeaderReader::default();
+    let mut given = 0usize;
+    for piece in stream.chunks(usize::from(*step).max(1)) {
+        match reader.next(piece) {
+            proxy::Progress::More => given = given.saturating_add(piece.len()),
+            proxy::Progress::End(at) => {
+                assert!(at <= piece.len(), "it ends behind what was given");
+                assert_eq!(reader.len(), given.saturating_add(at), "its length");
+                return;
+            }
+            proxy::Progress::NotProxy => return,
+        }
+    }
+    assert_eq!(reader.len(), given, "all of it was read");
 }
 
 /// Any bytes as a GRE packet.

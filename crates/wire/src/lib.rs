@@ -14,6 +14,7 @@
 //! | [`mka`] | EAPOL, and MACsec's key agreement in it | IEEE 802.1X §11 |
 //! | [`ppp`] | PPP | RFC 1661, 1662 |
 //! | [`pppoe`] | PPPoE sessions | RFC 2516 |
+//! | [`proxy`] | the PROXY protocol's header | HAProxy's proxy-protocol.txt |
 //! | [`gre`] | GRE | RFC 2784, 2890 |
 //! | [`erspan`], [`tzsp`] | mirrored frames | draft-foschiano-erspan-03 |
 //! | [`vxlan`] | VXLAN, and its generic protocol extension | RFC 7348, draft-ietf-nvo3-vxlan-gpe-13 |
@@ -73,6 +74,7 @@ pub mod mpls;
 pub mod nsh;
 pub mod ppp;
 pub mod pppoe;
+pub mod proxy;
 pub mod quic;
 mod reader;
 pub mod spdy;

@@ -140,6 +140,21 @@ impl<'a> Segment<'a> {
         self.payload
     }
 
+    /// Header, options and another payload in one piece.
+    #[must_use]
+    pub fn to_bytes(&self, payload: &[u8]) -> Vec<u8> {
+        [&self.header[..], self.options, payload].concat()
+    }
+
+    /// TSval, the sender's clock (RFC 7323 §3.2), where the segment has it.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<u32> {
+        self.options().map_while(Result::ok).find_map(|option| match option {
+            TcpOption::Timestamps { value, .. } => Some(value),
+            _ => None,
+        })
+    }
+
     /// Whether the checksum is right; false too for a cut payload, and on the sending machine
     /// where the device fills it in later.
     #[must_use]

@@ -10,10 +10,10 @@ use wire::tls::Version;
 use crate::change::{Change, changes};
 use crate::difference::{Difference, Handshake, compare};
 use crate::digest::{
-    Cell, CrossNames, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top,
+    Cell, CrossNames, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top, Twice,
 };
 use crate::modes::{Modes, modes};
-use crate::reasons::meaning;
+use crate::reasons::{meaning, touched_names};
 
 /// Clients that tried again with less.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -101,10 +101,12 @@ pub struct Findings {
     pub uncertain: Vec<Reason>,
     /// Records in doubt for any reason.
     pub uncertain_records: u64,
-    /// Of these, whose times are left out.
+    /// Of these, those with a time that is left out.
     pub doubtful_records: u64,
     /// What the capture passed over.
     pub frames: Frames,
+    /// What the capture has twice, and whether it has one clock.
+    pub twice: Twice,
     /// QUIC connections of versions that are not read, by version.
     pub unread_quic: BTreeMap<String, u64>,
     /// The lab's populations of clients, each by itself: a median of several would lie between them.
@@ -158,7 +160,7 @@ pub struct ClassRow {
     pub count: u64,
     /// Share of the version's, in percent.
     pub percent: f64,
-    /// Those whose times are in doubt and left out below.
+    /// Those with a time in doubt, which is left out below.
     pub doubtful: u64,
     /// Median from the ClientHello to the client's Finished, in ms.
     pub handshake_ms: Option<f64>,
@@ -260,6 +262,8 @@ pub struct Reason {
     pub name: String,
     /// Records with it.
     pub count: u64,
+    /// The facts that it touches, whose figures leave its records out.
+    pub touches: String,
     /// What it means.
     pub meaning: &'static str,
 }
@@ -294,8 +298,8 @@ pub fn findings_on(digest: &Digest, threads: usize) -> Findings {
     });
     let (total, others) = (digest.alerts.total(), digest.alerts.others());
     let reason = |(name, count): (&String, &u64)| {
-        let meaning = meaning(name);
-        Reason { name: name.clone(), count: *count, meaning }
+        let (touches, meaning) = (touched_names(name), meaning(name));
+        Reason { name: name.clone(), count: *count, touches, meaning }
     };
     Findings {
         connections: digest.connections,
@@ -332,6 +336,7 @@ pub fn findings_on(digest: &Digest, threads: usize) -> Findings {
         uncertain_records: digest.uncertain_records,
         doubtful_records: digest.doubtful_records,
         frames: digest.frames,
+        twice: digest.twice,
         unread_quic: digest.unread_quic.clone(),
         populations: Vec::new(),
     }

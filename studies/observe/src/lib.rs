@@ -27,7 +27,9 @@ pub mod tickets;
 pub mod truth;
 
 pub use change::Change;
-pub use digest::{CrossNames, Digest, Fate, Frames, Kind, Less, Offers, Options, OptionsError};
+pub use digest::{
+    CrossNames, Digest, Fate, Frames, Kind, Less, Offers, Options, OptionsError, Twice,
+};
 pub use findings::{
     Binned, ClassRow, Count, Curve, FallbackRow, Findings, Group, Groups, ModesOf, Names, Reason,
     Reported, Stretch, findings, findings_on,

@@ -1,8 +1,8 @@
 //! What `wiretax observe` prints and writes when it has seen all.
 
 use fault::{Fault, OrProblem, Problem};
-use observe::findings_on;
 use observe::reading::{Late, Read};
+use observe::{Twice, findings_on};
 use units::counted;
 
 use crate::diagnostics::Diagnostics;
@@ -25,6 +25,14 @@ impl Files {
     }
 }
 
+/// Says what the report says of copies and clocks: in JSON no line does.
+fn warn_of_copies_and_clocks(twice: &Twice, diagnostics: &Diagnostics) {
+    let texts = [twice.copied_text(), twice.translated_text(), twice.clocks_text()];
+    for (what, remedy) in texts.into_iter().flatten() {
+        diagnostics.warning_with_remedy(what, Some(&remedy));
+    }
+}
+
 /// Prints and writes what the records say.
 pub fn publish(
     args: &ObserveArgs,
@@ -44,6 +52,9 @@ pub fn publish(
             text += &format!("\n{}", tickets.answer().text(width));
         }
         say_text(&text)?;
+    }
+    if args.json.json {
+        warn_of_copies_and_clocks(&sinks.digest.twice(), diagnostics);
     }
     if sinks.has_more() && !args.json.json {
         diagnostics.advice("--json prints every connection");

@@ -1,6 +1,8 @@
 //! What a TCP connection's streams hold: TLS from the first byte, TLS after another protocol, as
 //! STARTTLS and HTTP's CONNECT have it, or another protocol alone.
 
+use wire::proxy::{HeaderReader, Progress};
+
 use crate::keylog::KeyLog;
 use crate::side::{Pair, Sender};
 use crate::tls::{Handshake, Mark};
@@ -30,6 +32,8 @@ const NEVER_TLS: [&[u8]; 7] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"PR
 enum State {
     /// Nothing from the client yet.
     Unknown,
+    /// A PROXY header, behind which the client's stream begins.
+    Proxy(HeaderReader),
     /// Another protocol, which TLS may follow.
     Watched(Probe),
     Tls(Box<Handshake>),
@@ -69,7 +73,7 @@ impl Content {
     /// Whether nothing more of the streams is wanted.
     pub(crate) fn is_done(&self) -> bool {
         match &self.state {
-            State::Unknown | State::Watched(_) => false,
+            State::Unknown | State::Proxy(_) | State::Watched(_) => false,
             State::Plain => true,
             State::Tls(handshake) => handshake.is_done(),
         }
@@ -82,14 +86,14 @@ impl Content {
 
     /// Whether it is TLS, or may yet come to it.
     pub(crate) const fn may_be_tls(&self) -> bool {
-        matches!(self.state, State::Watched(_) | State::Tls(_))
+        matches!(self.state, State::Proxy(_) | State::Watched(_) | State::Tls(_))
     }
 
     /// Bytes held beside its own.
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.state {
             State::Tls(handshake) => handshake.held_bytes(),
-            State::Unknown | State::Watched(_) | State::Plain => 0,
+            _ => 0,
         }
     }
 
@@ -97,7 +101,7 @@ impl Content {
     pub(crate) fn give_up(&mut self) -> bool {
         match &mut self.state {
             State::Tls(handshake) => handshake.give_up(),
-            State::Unknown | State::Watched(_) | State::Plain => false,
+            _ => false,
         }
     }
 
@@ -124,7 +128,7 @@ impl Content {
         match &mut self.state {
             State::Plain => {}
             State::Tls(handshake) => handshake.deliver(side, bytes, mark, keys),
-            State::Unknown | State::Watched(_) if side == Sender::Server => {
+            State::Unknown | State::Proxy(_) | State::Watched(_) if side == Sender::Server => {
                 if begins_server_hello(bytes) {
                     // The client's hello was captured later, or not at all.
                     self.hand_on(side, bytes, mark, keys);
@@ -132,7 +136,8 @@ impl Content {
                     self.passed(side, bytes.len());
                 }
             }
-            State::Unknown => self.client_begins(bytes, mark, keys),
+            State::Unknown => self.client_begins(bytes, mark, keys, true),
+            State::Proxy(_) => self.proxy_header(bytes, mark, keys),
             State::Watched(_) => self.watch(bytes, mark, keys),
         }
         if matches!(&self.state, State::Tls(handshake) if handshake.is_not_tls()) {
@@ -141,7 +146,7 @@ impl Content {
     }
 
     /// The client's first byte tells most protocols apart.
-    fn client_begins(&mut self, bytes: &[u8], mark: Mark, keys: &KeyLog) {
+    fn client_begins(&mut self, bytes: &[u8], mark: Mark, keys: &KeyLog, may_be_proxied: bool) {
         let Some(first) = bytes.first() else { return };
         if *first == HANDSHAKE_RECORD || first & 0x80 != 0 {
             // A byte with the highest bit may begin a hello of SSL 2.0.
@@ -151,9 +156,29 @@ impl Content {
         {
             // A record, but no handshake: the capture began in the midst of TLS.
             self.state = State::Plain;
+        } else if may_be_proxied && HeaderReader::may_begin(*first) {
+            self.state = State::Proxy(HeaderReader::default());
+            self.proxy_header(bytes, mark, keys);
         } else {
             self.state = State::Watched(Probe::default());
             self.watch(bytes, mark, keys);
+        }
+    }
+
+    /// Passes a PROXY header, behind which the client's own first byte comes.
+    fn proxy_header(&mut self, bytes: &[u8], mark: Mark, keys: &KeyLog) {
+        let State::Proxy(reader) = &mut self.state else { return };
+        match reader.next(bytes) {
+            Progress::More => self.passed(Sender::Client, bytes.len()),
+            Progress::End(at) => {
+                self.state = State::Unknown;
+                self.passed(Sender::Client, at);
+                self.client_begins(bytes.get(at..).unwrap_or(&[]), mark, keys, false);
+            }
+            Progress::NotProxy => {
+                self.state = State::Watched(Probe::default());
+                self.watch(bytes, mark, keys);
+            }
         }
     }
 
@@ -205,7 +230,7 @@ impl Content {
     fn passed(&mut self, side: Sender, len: usize) {
         let plain = &mut self.plain[side];
         *plain = plain.saturating_add(len as u64);
-        if *plain > PLAIN_BYTES && matches!(self.state, State::Watched(_)) {
+        if *plain > PLAIN_BYTES && matches!(self.state, State::Proxy(_) | State::Watched(_)) {
             self.state = State::Plain;
         }
     }

@@ -11,8 +11,8 @@ use crate::quic::{self, Origins, QuicFlow};
 use crate::record::{Connection, End, Ending, Output, Traffic, Transport as Kind, Uncertain};
 use crate::side::{Pair, Sender};
 use crate::table::{Activity, Entry, Key, Links};
-use crate::tcp::TcpFlow;
 use crate::tcp::reported::Reported;
+use crate::tcp::{TcpFlow, is_padding};
 
 /// The low end of the key is the client.
 const CLIENT_IS_LOW: u8 = 1;
@@ -97,7 +97,8 @@ impl Flow {
         let (client_first, roles_known, content) = match packet.transport {
             Transport::Tcp { segment, payload, payload_len } => {
                 let start = tcp_start(packet, &segment, payload, payload_len)?;
-                let flow = TcpFlow::new(stream_bytes, start.mid_stream);
+                let opening = segment.flags().has(Flags::SYN);
+                let flow = TcpFlow::new(stream_bytes, start.mid_stream, opening);
                 (start.from_client, start.roles_known, FlowContent::Tcp(Box::new(flow)))
             }
             Transport::Udp { payload, .. } => {
@@ -131,6 +132,11 @@ impl Flow {
         let traffic = &mut self.traffic[side];
         traffic.frames = traffic.frames.saturating_add(frames.frames);
         traffic.bytes = traffic.bytes.saturating_add(frames.bytes);
+    }
+
+    /// Notes a frame captured at `at`, which may be dated before others that were captured earlier.
+    pub(crate) fn began_by(&mut self, at: Time) {
+        self.first_frame = self.first_frame.min(at);
     }
 
     /// Whether nothing more will be told of it than how it ends.
@@ -216,9 +222,14 @@ impl Flow {
             std::mem::replace(&mut self.content, FlowContent::ReportedQuic(Origins::none()));
         let mut connection = self.connection(content, keys);
         connection.dropped = dropped;
-        let reported = connection.class().is_some();
-        if why == Leave::CaptureEnded && reported && connection.is_unfinished() {
-            connection.uncertain.push(Uncertain::CaptureEnded);
+        if connection.class().is_some() && connection.is_unfinished() {
+            match why {
+                Leave::CaptureEnded => connection.uncertain.push(Uncertain::CaptureEnded),
+                Leave::Over if !connection.was_given_up() => {
+                    connection.uncertain.push(Uncertain::FellSilent);
+                }
+                Leave::Over | Leave::Dropped => {}
+            }
         }
         Output::Connection(Box::new(connection))
     }
@@ -281,7 +292,7 @@ fn tcp_start(
         let from_client = !flags.has(Flags::ACK);
         return Some(Start { from_client, roles_known: true, mid_stream: !from_client });
     }
-    if payload_len == 0 {
+    if payload_len == 0 || is_padding(segment, payload, payload_len) {
         return None;
     }
     // A ClientHello at the front of a segment: the capture began between SYN and it.

@@ -27,8 +27,8 @@
 //! # Where TLS begins
 //! With the first byte of the client, in the format of TLS or of SSL 2.0's greeting; or behind up to
 //! 16 KiB of another protocol, as STARTTLS, PostgreSQL, a proxy's CONNECT and others have it: with a
-//! ClientHello at the front of a segment or of a line. Plain HTTP requests and SSH are not looked
-//! into.
+//! ClientHello at the front of a segment or of a line. A PROXY header, version 1 or 2, is passed. Plain HTTP
+//! requests and SSH are not looked into.
 //!
 //! Early data over TCP is proven accepted by EndOfEarlyData, which a client sends only then
 //! (RFC 8446 §4.5). QUIC has no such message (RFC 9001 §8.3), and the server's answer is
@@ -110,8 +110,8 @@ pub use fragments::FragmentDrops;
 pub use keylog::{KeyLog, KeyLogCounters};
 pub use plain::Plain;
 pub use record::{
-    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
-    Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
+    AlertFacts, Class, ClockOffset, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts,
+    KeyUse, Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
 pub use shard::{Datagram, Place, Routed, Sharder};
 pub use streams::{StreamCounters, StreamEvent, StreamFact, StreamLimits, Streams, Unreadable};

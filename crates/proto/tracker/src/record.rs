@@ -171,9 +171,25 @@ pub struct TcpFacts {
     /// Whether the SYN or the SYN+ACK was sent again before its acknowledgment: the round trip cannot
     /// be told.
     pub handshake_retransmitted: bool,
+    /// Frames of the TCP handshake, or with payload, that were captured again: on another interface, or
+    /// behind a router. They count as frames, not as retransmissions; times are those of the first copies.
+    pub copies: u64,
+    /// Whether the last flight of a side was sent again and never acknowledged.
+    pub unanswered: bool,
+    /// By how much the clocks of both directions differ, if answers are dated before their questions.
+    pub clock_offset: Option<ClockOffset>,
     /// Whether bytes were missing in the reassembled part: lost by the capture or cut by its
     /// snapshot length.
     pub bytes_missing: bool,
+}
+
+/// How much is to be added to the server's times so that no answer comes before its question, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ClockOffset {
+    /// At least so much: no server answers before it was asked.
+    pub at_least: i64,
+    /// At most so much: no client answers before it was asked.
+    pub at_most: i64,
 }
 
 impl TcpFacts {
@@ -255,6 +271,9 @@ pub enum Uncertain {
     MidStream,
     /// The capture ended in the middle of the handshake.
     CaptureEnded,
+    /// The connection fell silent in the middle of the handshake, and nothing says that it failed: no FIN,
+    /// RST or alert, and no flight that was sent again in vain.
+    FellSilent,
     /// Only one direction was captured.
     OneDirection,
     /// The handshake lies beyond [`crate::Limits::stream_bytes`], or bytes were missing: behind a
@@ -273,6 +292,9 @@ pub enum Uncertain {
     TicketOrData,
     /// The server seems to speak first.
     ServerSpeaksFirst,
+    /// The server's only record after the client's Finished has an alert's size: it may have refused the
+    /// client.
+    ServerAlert,
     /// Of a suite that Wiretax does not know no sizes follow.
     UnknownSuite,
     /// QUIC's 1-RTT packets hide whether they hold application data.
@@ -282,12 +304,32 @@ pub enum Uncertain {
 }
 
 impl Uncertain {
+    /// All of them.
+    pub const ALL: [Uncertain; 15] = [
+        Uncertain::MidStream,
+        Uncertain::CaptureEnded,
+        Uncertain::FellSilent,
+        Uncertain::OneDirection,
+        Uncertain::BytesMissing,
+        Uncertain::ServerHello,
+        Uncertain::ClientFinished,
+        Uncertain::ServerFinished,
+        Uncertain::EndOfEarlyData,
+        Uncertain::TicketOrData,
+        Uncertain::ServerSpeaksFirst,
+        Uncertain::ServerAlert,
+        Uncertain::UnknownSuite,
+        Uncertain::QuicData,
+        Uncertain::QuicEarlyData,
+    ];
+
     /// Its name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Uncertain::MidStream => "mid_stream",
             Uncertain::CaptureEnded => "capture_ended",
+            Uncertain::FellSilent => "fell_silent",
             Uncertain::OneDirection => "one_direction",
             Uncertain::BytesMissing => "bytes_missing",
             Uncertain::ServerHello => "server_hello",
@@ -296,6 +338,7 @@ impl Uncertain {
             Uncertain::EndOfEarlyData => "end_of_early_data",
             Uncertain::TicketOrData => "ticket_or_data",
             Uncertain::ServerSpeaksFirst => "server_speaks_first",
+            Uncertain::ServerAlert => "server_alert",
             Uncertain::UnknownSuite => "unknown_suite",
             Uncertain::QuicData => "quic_data",
             Uncertain::QuicEarlyData => "quic_early_data",
@@ -326,22 +369,7 @@ mod tests {
 
     #[test]
     fn a_reason_has_one_name_in_all_results() {
-        let all = [
-            Uncertain::MidStream,
-            Uncertain::CaptureEnded,
-            Uncertain::OneDirection,
-            Uncertain::BytesMissing,
-            Uncertain::ServerHello,
-            Uncertain::ClientFinished,
-            Uncertain::ServerFinished,
-            Uncertain::EndOfEarlyData,
-            Uncertain::TicketOrData,
-            Uncertain::ServerSpeaksFirst,
-            Uncertain::UnknownSuite,
-            Uncertain::QuicData,
-            Uncertain::QuicEarlyData,
-        ];
-        for reason in all {
+        for reason in Uncertain::ALL {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
         }
     }

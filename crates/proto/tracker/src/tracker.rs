@@ -196,6 +196,7 @@ impl Tracker {
     /// Hands a packet to a connection whose record is not out, and its record out if it can go.
     fn read(&mut self, place: u32, at: Time, side: Sender, transport: Transport<'_>) -> Activity {
         let Some(flow) = self.table.get(place) else { return Activity::Open };
+        flow.began_by(at);
         let mark = Mark { at, acked: 0, traffic: flow.traffic };
         let mut list = Activity::Open;
         let before = flow.held_bytes();

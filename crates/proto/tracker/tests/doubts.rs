@@ -196,20 +196,55 @@ fn a_capture_that_ends_in_the_middle_says_so() {
     };
     let c = begun().finish();
     assert_eq!((c.class(), &c.uncertain[..]), (None, &[Uncertain::CaptureEnded][..]));
-    // One that was silent for long before has failed.
-    let mut t = begun();
-    t.at(400_000);
-    t.port = 50_001;
-    t.next = [0, 0];
-    t.syn();
-    let all = t.tracker.finish();
-    assert_eq!((all[0].class(), all[0].uncertain.len()), (Some(Class::Failed), 0));
     // And one whose handshake is over has ended well.
     let mut t = talk();
     t.open();
     tls_13(&mut t);
     let c = t.finish();
     assert_eq!((c.class(), c.uncertain.len(), c.end), (Some(Class::Full), 0, End::Open));
+}
+
+/// The first record, where another connection follows long after.
+fn silent(mut t: Talk) -> Connection {
+    t.at(400_000);
+    t.port = 50_001;
+    t.next = [0, 0];
+    t.syn();
+    t.tracker.finish().remove(0)
+}
+
+#[test]
+fn a_connection_that_simply_stops_has_not_failed() {
+    let hello = client_hello(true, false, &[]);
+    // Behind the hello, behind the server's flight, and where all was acknowledged.
+    let mut flight = talk();
+    flight.open().send(0, &hello).at(20).send(1, &[hello_13(false), encrypted(1234)].concat());
+    let mut acknowledged = talk();
+    acknowledged.open().send(0, &hello).at(20).flagged(1, Flags(0));
+    let mut begun = talk();
+    begun.open().send(0, &hello);
+    for t in [begun, flight, acknowledged] {
+        let c = silent(t);
+        assert_eq!((c.class(), &c.uncertain[..]), (None, &[Uncertain::FellSilent][..]));
+    }
+}
+
+#[test]
+fn a_flight_that_is_sent_again_in_vain_has_failed() {
+    let hello = client_hello(true, false, &[]);
+    let mut t = talk();
+    t.open().send(0, &hello);
+    for at in [210, 640, 1500] {
+        t.at(at).raw(0, Flags::PSH, 1, Some(1), &hello, OptionList::default());
+    }
+    let c = silent(t);
+    assert_eq!((c.class(), c.uncertain.len()), (Some(Class::Failed), 0));
+    // One whose repeat arrives, and then nothing, has not.
+    let mut t = talk();
+    t.open().send(0, &hello);
+    t.at(210).raw(0, Flags::PSH, 1, Some(1), &hello, OptionList::default());
+    t.at(230).flagged(1, Flags(0));
+    assert_eq!(silent(t).uncertain, [Uncertain::FellSilent]);
 }
 
 #[test]

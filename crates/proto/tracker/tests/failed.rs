@@ -58,6 +58,67 @@ fn an_encrypted_alert_in_the_place_of_the_finished() {
     }
 }
 
+/// A client without a certificate that was asked for one sends an empty one, and the server an alert.
+#[test]
+fn a_client_that_is_refused_for_its_certificate_has_failed() {
+    // Empty, and one with its proof; a request behind the Finished or none.
+    let flights = [
+        [encrypted(25), encrypted(53)].concat(),
+        [encrypted(900), encrypted(281), encrypted(53)].concat(),
+        [encrypted(25), encrypted(53), encrypted(400)].concat(),
+    ];
+    for flight in flights {
+        let mut t = tls_13();
+        t.at(30).send(0, &flight).at(40).send(1, &encrypted(19)).flagged(1, Flags::FIN);
+        let c = t.finish();
+        assert_eq!((c.class(), c.server_data), (Some(Class::Failed), None));
+        assert!(c.uncertain.contains(&Uncertain::ServerAlert), "{:?}", c.uncertain);
+    }
+    // Tickets before it: the server took the Finished.
+    let mut t = tls_13();
+    t.at(30).send(0, &[encrypted(25), encrypted(53)].concat());
+    t.at(40).send(1, &[encrypted(250), encrypted(250)].concat());
+    t.at(50).send(1, &encrypted(19)).flagged(1, Flags::FIN);
+    let c = t.finish();
+    assert_eq!((c.class(), &c.uncertain[..]), (Some(Class::Full), &[][..]));
+    // Without a certificate it may as well have closed in order.
+    let mut t = tls_13();
+    t.at(30).send(0, &encrypted(53)).at(40).send(1, &encrypted(19)).flagged(1, Flags::FIN);
+    let c = t.finish();
+    assert_eq!((c.class(), &c.uncertain[..]), (Some(Class::Full), &[Uncertain::ServerAlert][..]));
+}
+
+#[test]
+fn early_data_of_a_client_that_pads_leaves_a_doubt() {
+    // EndOfEarlyData and Finished, or the Finished alone, all as long as the early data.
+    for (records, outcome, class) in
+        [(2, EarlyData::Accepted, Class::ZeroRtt), (1, EarlyData::Rejected, Class::Resumed)]
+    {
+        let mut t = talk();
+        t.open().send(0, &[client_hello(true, true, &[]), encrypted(144)].concat());
+        t.at(20).send(1, &[hello_13(true), encrypted(27), encrypted(53)].concat());
+        t.at(30).send(0, &encrypted(144).repeat(records));
+        t.at(40).send(1, &encrypted(258)).at(50).send(0, &encrypted(144));
+        t.at(60).send(1, &encrypted(2000));
+        let c = t.finish();
+        assert_eq!((c.class(), c.tls.as_ref().unwrap().early_data), (Some(class), outcome));
+        assert_eq!(c.tls_handshake_time(), millis(20));
+        for doubt in [Uncertain::ClientFinished, Uncertain::EndOfEarlyData] {
+            assert!(c.uncertain.contains(&doubt), "{:?}", c.uncertain);
+        }
+    }
+    // A server that never goes on: nothing says that the client finished.
+    let mut t = talk();
+    t.open().send(0, &[client_hello(true, true, &[]), encrypted(144)].concat());
+    t.at(20).send(1, &[hello_13(true), encrypted(27), encrypted(53)].concat());
+    t.at(30).send(0, &encrypted(144)).flagged(0, Flags::FIN);
+    let c = t.finish();
+    assert_eq!(
+        (c.class(), &c.uncertain[..]),
+        (Some(Class::Failed), &[Uncertain::ClientFinished][..])
+    );
+}
+
 #[test]
 fn a_clear_alert_after_the_server_hello() {
     let mut t = tls_13();

@@ -1,6 +1,7 @@
 //! The tracker from outside: vectors, transcripts, hostile bytes, outside judges.
 
 mod common;
+mod copies;
 mod doubts;
 mod dtls;
 mod failed;
@@ -10,6 +11,7 @@ mod keys;
 mod keys_judge;
 mod keys_vector;
 mod old_hellos;
+mod order;
 mod outer;
 mod pair;
 mod quic;

@@ -45,7 +45,7 @@ const TRUTH: [Truth; 8] = [
         times: [Some(1_603_163), Some(1_816_390), Some(1_816_463)],
         tickets: 2,
         keys: KeyUse::Fit,
-        uncertain: &[Uncertain::ServerFinished],
+        uncertain: &[Uncertain::ServerFinished, Uncertain::TicketOrData],
         agrees: true,
     },
     Truth {
@@ -61,7 +61,7 @@ const TRUTH: [Truth; 8] = [
         times: [Some(4_856_849), Some(5_062_881), Some(5_062_975)],
         tickets: 2,
         keys: KeyUse::Fit,
-        uncertain: &[Uncertain::ServerFinished],
+        uncertain: &[Uncertain::ServerFinished, Uncertain::TicketOrData],
         agrees: true,
     },
     Truth {

@@ -194,3 +194,44 @@ fn a_server_hello_that_was_captured_before_the_hello() {
     assert_eq!((tls.client_hello, tls.server_hello, tls.client_finished), (ms(21), ms(20), ms(30)));
     assert_eq!((c.client_data, c.server_data, tls.preceded_by), (ms(30), ms(40), 0));
 }
+
+/// The PROXY protocol's headers, version 1 and 2, with addresses, vectors and without.
+fn proxy_headers() -> Vec<Vec<u8>> {
+    let second = |len: u16| {
+        let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11".to_vec();
+        header.extend(len.to_be_bytes());
+        // Zeros, line ends and what looks like a record.
+        header.extend([22, 3, 1, 2, 0, 1, b'\n', 22].iter().cycle().take(len.into()));
+        header
+    };
+    let first = b"PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n".to_vec();
+    vec![first, b"PROXY UNKNOWN\r\n".to_vec(), second(0), second(12), second(36), second(800)]
+}
+
+#[test]
+fn a_proxy_header_before_the_hello_in_whatever_pieces() {
+    for header in proxy_headers() {
+        let stream = [&header[..], &client_hello(true, false, &[])].concat();
+        for first in [stream.len(), 1, 12, 16, header.len() - 1, header.len(), header.len() + 3] {
+            let mut t = talk();
+            t.open().at(100);
+            let (one, rest) = stream.split_at(first);
+            t.send(0, one).send(0, rest);
+            t.at(110).send(1, &[hello_13(false), encrypted(1234)].concat());
+            t.at(120).send(0, &[encrypted(53), encrypted(18)].concat());
+            t.at(130).send(1, &[encrypted(250), encrypted(18)].concat());
+            check(&t.finish(), header.len());
+        }
+    }
+}
+
+#[test]
+fn a_proxy_header_before_plain_http_is_no_tls() {
+    for header in proxy_headers() {
+        let mut t = talk();
+        t.open().send(0, &[&header[..], b"GET / HTTP/1.1\r\n\r\n"].concat());
+        t.at(20).send(1, b"HTTP/1.1 200 OK\r\n\r\n");
+        let c = t.finish();
+        assert_eq!((c.tls, c.client_data, c.server_data), (None, ms(10), ms(20)));
+    }
+}

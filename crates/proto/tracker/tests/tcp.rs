@@ -256,3 +256,28 @@ fn closed_and_silent_connections_are_given_out() {
     t.at(310_000).syn();
     assert_eq!(t.tracker.poll_connection().unwrap().client.port(), 6000);
 }
+
+/// Some devices write Ethernet's padding into the length of IP.
+#[test]
+fn zeros_behind_a_bare_acknowledgment_are_no_data() {
+    for padding in [&[0; 2][..], &[0; 6]] {
+        let mut t = talk();
+        t.syn().at(10).syn_ack();
+        t.raw(0, Flags(0), 1, Some(1), padding, OptionList::default());
+        t.send(0, &client_hello(true, false, &[])).at(20);
+        t.raw(1, Flags(0), 1, Some(t.next[0]), padding, OptionList::default());
+        t.send(1, &[hello_13(false), encrypted(1234)].concat()).at(30);
+        t.raw(0, Flags(0), t.next[0], Some(t.next[1]), padding, OptionList::default());
+        t.send(0, &[encrypted(53), encrypted(100)].concat()).at(40).send(1, &encrypted(2000));
+        let c = t.finish();
+        assert_eq!((c.class(), c.uncertain.len()), (Some(tracker::Class::Full), 0));
+        assert_eq!((c.client_data, c.server_data), (ms(30), ms(40)));
+        assert_eq!(c.tcp.unwrap().client_retransmitted, 0);
+    }
+    // Pushed, or more of them: data.
+    for (flags, zeros) in [(Flags::PSH, 2), (Flags(0), 7)] {
+        let mut t = talk();
+        t.open().raw(0, flags, 1, Some(1), &vec![0; zeros], OptionList::default());
+        assert_eq!(t.finish().tcp.unwrap().client_payload_bytes, zeros as u64);
+    }
+}

@@ -9,7 +9,8 @@ use serde::Serialize;
 use siphasher::sip::SipHasher13;
 
 use super::drawn::Drawn;
-use crate::digest::{Add, Top, bounded, is_doubtful};
+use crate::digest::{Add, Top, bounded};
+use crate::reasons::Facts;
 
 units::named! {
     /// The time that is compared.
@@ -34,6 +35,14 @@ impl Timed {
         match self {
             Timed::RoundTrips => "round trips",
             _ => "ms",
+        }
+    }
+
+    /// The facts that it follows from.
+    const fn facts(self) -> Facts {
+        match self {
+            Timed::TlsHandshake | Timed::Handshake | Timed::RoundTrips => Facts::FINISHED,
+            Timed::HelloToData => Facts::CLIENT_DATA,
         }
     }
 
@@ -178,14 +187,15 @@ impl Side {
         self.records += 1;
         let Some(class) = record.class.as_deref() else { return };
         let failed = class == "failed";
-        let sure = !failed && !is_doubtful(record.uncertain.iter().map(String::as_str));
+        let touched = Facts::touched_by(record.uncertain.iter().map(String::as_str));
+        let sure = !touched.touch(self.timed.facts());
         let finite = |value: &f64| value.is_finite() && *value >= 0.0;
         let taken = Taken {
             failed,
             resumed: matches!(class, "resumed" | "zero_rtt"),
             draw: draw(self.bounds.seed, record),
-            time: self.timed.of(record).filter(finite).filter(|_| sure),
-            round_trip: record.round_trip.map(ms).filter(|_| sure),
+            time: self.timed.of(record).filter(finite).filter(|_| sure && !failed),
+            round_trip: record.round_trip.map(ms).filter(|_| !failed),
         };
         let room = self.bounds.kept;
         self.all.take(&taken, room);

@@ -6,6 +6,7 @@ use tracker::Connection;
 
 use super::kept::{Kept, Times};
 use super::spread::{Mould, Spread};
+use crate::reasons::Facts;
 
 /// The times of one handshake, as its record has them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,15 +26,23 @@ impl Measured {
             round_trip: connection.round_trip(),
         }
     }
+
+    /// The same without the times that a doubt touches.
+    pub(crate) fn without(&self, touched: Facts) -> Measured {
+        let handshake = self.handshake.filter(|_| !touched.touch(Facts::FINISHED));
+        let to_data = self.to_data.filter(|_| !touched.touch(Facts::CLIENT_DATA));
+        let think = self.think.filter(|_| !touched.touch_times());
+        Measured { handshake, to_data, think, round_trip: self.round_trip }
+    }
 }
 
-/// What is kept of the handshakes of one version and class. Times of doubtful records are not among
+/// What is kept of the handshakes of one version and class. Times that a doubt touches are not among
 /// them.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     /// All, the doubtful too.
     pub count: u64,
-    /// Those whose times are doubtful.
+    /// Those with a time that is doubtful.
     pub doubtful: u64,
     pub handshake: Spread,
     pub to_data: Spread,
@@ -60,10 +69,7 @@ impl Cell {
 
     pub(crate) fn take(&mut self, times: &Measured, doubtful: bool, draw: u64) {
         self.count += 1;
-        if doubtful {
-            self.doubtful += 1;
-            return;
-        }
+        self.doubtful += u64::from(doubtful);
         let all = [
             (&mut self.handshake, times.handshake),
             (&mut self.to_data, times.to_data),

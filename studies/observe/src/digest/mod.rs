@@ -14,6 +14,7 @@ mod tallies;
 #[cfg(test)]
 mod tests;
 mod top;
+mod twice;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,6 +36,7 @@ pub(crate) use names::bounded;
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
 pub(crate) use top::{Add, Entry, Top};
+pub use twice::Twice;
 
 use crossings::Crossings;
 use fallbacks::Fallbacks;
@@ -42,14 +44,7 @@ use names::{network, offers_tls13, resumption_in_vain, set};
 use over_time::OverTime;
 use spread::Mould;
 
-/// Reasons that leave QUIC's times standing.
-const OF_QUIC: [&str; 2] = ["quic_data", "quic_early_data"];
-
-/// Whether reasons leave the times of a record in doubt. Of QUIC's own they do not: what cannot be seen
-/// there is whether a packet holds application data.
-pub(crate) fn is_doubtful<'a>(mut reasons: impl Iterator<Item = &'a str>) -> bool {
-    reasons.any(|reason| !OF_QUIC.contains(&reason))
-}
+use crate::reasons::Facts;
 
 /// What is taken of a handshake whose class is known.
 pub(crate) struct Taken<'a> {
@@ -102,6 +97,7 @@ pub struct Digest {
     pub(crate) changes: Changes,
     pub(crate) fallbacks: Fallbacks,
     pub(crate) crossings: Crossings,
+    pub(crate) twice: Twice,
 }
 
 /// What could be changed, and whom it would help.
@@ -206,6 +202,7 @@ impl Digest {
             changes: Changes::new(&mould),
             fallbacks: Fallbacks::new(options.seed),
             crossings: Crossings::new(options.seed),
+            twice: Twice::default(),
             mould,
             options,
         })
@@ -215,6 +212,12 @@ impl Digest {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// What the capture has twice, and whether it has one clock.
+    #[must_use]
+    pub fn twice(&self) -> Twice {
+        self.twice
     }
 
     /// Connections taken so far.
@@ -245,9 +248,15 @@ impl Digest {
         self.frames.lost += frames;
     }
 
+    /// Counts a connection that carries the handshake of another, seen at other addresses.
+    pub fn count_translated(&mut self) {
+        self.twice.translated += 1;
+    }
+
     /// Takes one connection's record.
     pub fn take(&mut self, connection: &Connection) {
         self.connections += 1;
+        self.twice.take(connection);
         let Some(tls) = &connection.tls else {
             self.without_tls += 1;
             return;
@@ -287,18 +296,18 @@ impl Digest {
     }
 
     fn take_handshake(&mut self, taken: &Taken<'_>) {
-        let doubtful = self.count_uncertain(taken.reasons);
+        let touched = self.count_uncertain(taken.reasons);
         let (kind, class) = (self.kind(taken.kind, taken.class), taken.class);
         let draw = kept::draw(self.options.seed, taken.began, taken.client);
-        let (mould, kept, times) = (&self.mould, self.options.kept, &taken.measured);
+        let (mould, kept, times) =
+            (&self.mould, self.options.kept, taken.measured.without(touched));
         let cell = self.cells.entry((kind, class)).or_insert_with(|| Cell::new(mould, kept));
-        cell.take(times, doubtful, draw);
-        let sure = !doubtful;
+        cell.take(&times, touched.touch_times(), draw);
         let network = self.network(taken.client);
         let name = bounded(taken.server_name);
-        self.server_names.count(name).value.take(times, kind, class, sure);
-        self.networks.count(network).value.take(times, kind, class, sure);
-        self.over_time.at(taken.began).take(times, kind, class, sure);
+        self.server_names.count(name).value.take(&times, kind, class);
+        self.networks.count(network).value.take(&times, kind, class);
+        self.over_time.at(taken.began).take(&times, kind, class);
     }
 
     fn network(&self, client: SocketAddr) -> String {
@@ -349,6 +358,7 @@ impl Digest {
         self.changes.merge(other.changes, &self.mould);
         self.fallbacks.merge(other.fallbacks);
         self.crossings.merge(&other.crossings);
+        self.twice.merge(&other.twice);
         Ok(())
     }
 
@@ -360,19 +370,18 @@ impl Digest {
         if known || room { kind } else { OTHER_VERSIONS }
     }
 
-    /// Counts the reasons for doubt; whether the times are among what is doubtful. Of QUIC they never
-    /// are: what cannot be seen there is whether a packet holds application data, which its class says.
-    fn count_uncertain(&mut self, reasons: &[String]) -> bool {
+    /// Counts the reasons for doubt. Gives the facts that they touch.
+    fn count_uncertain(&mut self, reasons: &[String]) -> Facts {
         if reasons.is_empty() {
-            return false;
+            return Facts::default();
         }
         self.uncertain_records += 1;
         for reason in reasons {
             *self.uncertain.entry(reason.clone()).or_default() += 1;
         }
-        let doubtful = is_doubtful(reasons.iter().map(String::as_str));
-        self.doubtful_records += u64::from(doubtful);
-        doubtful
+        let touched = Facts::touched_by(reasons.iter().map(String::as_str));
+        self.doubtful_records += u64::from(touched.touch_times());
+        touched
     }
 
     fn count_change(

@@ -23,7 +23,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn take(&mut self, times: &Measured, kind: Kind, class: Class, sure: bool) {
+    pub(crate) fn take(&mut self, times: &Measured, kind: Kind, class: Class) {
         self.handshakes += 1;
         match class {
             Class::Failed => self.failed += 1,
@@ -34,9 +34,6 @@ impl Tally {
             self.before_tls13 += 1;
         } else if kind.version.is_some() {
             self.tls13 += 1;
-        }
-        if !sure {
-            return;
         }
         if let Some(time) = times.handshake {
             self.handshake.record(time);

@@ -226,6 +226,55 @@ fn options_that_make_no_sense_are_named() {
 }
 
 #[test]
+fn a_doubt_leaves_out_only_what_it_touches() {
+    use tracker::Uncertain;
+    let flights = full(Version::Tls13);
+    for (doubt, handshakes, to_data, doubtful) in [
+        (Uncertain::TicketOrData, 1, 1, 0),
+        (Uncertain::ServerSpeaksFirst, 1, 1, 0),
+        (Uncertain::ServerFinished, 1, 1, 0),
+        (Uncertain::ServerAlert, 1, 1, 0),
+        (Uncertain::EndOfEarlyData, 1, 0, 1),
+        (Uncertain::ClientFinished, 0, 0, 1),
+        (Uncertain::UnknownSuite, 0, 0, 1),
+    ] {
+        let mut one = replay(&[(&flights, vec![20_000])]);
+        one[0].uncertain = vec![doubt];
+        let digest = digest(&one, &Options::default());
+        let found = findings(&digest);
+        let curve = found.curves.first();
+        let counts = curve.map(|curve| (curve.handshake.count, curve.to_data.count));
+        let expected = (handshakes > 0).then_some((handshakes, to_data));
+        assert_eq!(counts, expected, "{}", doubt.name());
+        assert_eq!((found.uncertain_records, found.doubtful_records), (1, doubtful));
+        // TCP's round trip is known whatever is in doubt.
+        assert_eq!(digest.client_rtts().connections, 1, "{}", doubt.name());
+    }
+}
+
+#[test]
+fn copies_and_clocks_are_said_with_their_remedy() {
+    let flights = full(Version::Tls13);
+    let mut all = replay(&[(&flights, vec![20_000, 21_000])]);
+    assert_eq!(findings(&digest(&all, &Options::default())).twice, Twice::default());
+    all[0].tcp.as_mut().unwrap().copies = 7;
+    let offset = tracker::ClockOffset { at_least: 80_000, at_most: 120_000 };
+    all[1].tcp.as_mut().unwrap().clock_offset = Some(offset);
+    let mut digest = digest(&all, &Options::default());
+    digest.count_translated();
+    let text = findings(&digest).text(120);
+    for part in [
+        "Frames of 1 connection were captured more than once",
+        "1 handshake captured on both sides of an address translation",
+        "server frames are dated 0.080 to 0.120 ms too early",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let (_, remedy) = digest.twice().clocks_text().unwrap();
+    assert!(remedy.contains("editcap -t 0.000080"), "{remedy}");
+}
+
+#[test]
 fn an_empty_digest_and_odd_records_make_a_report() {
     let empty = findings(&Digest::new(Options::default()).unwrap());
     assert!(empty.text(100).starts_with("No TLS handshake"));

@@ -6,6 +6,7 @@ use units::counted;
 
 use crate::change::Change;
 use crate::difference::{Compared, FEWEST, Found, ModeCompared};
+use crate::digest::Twice;
 use crate::findings::{ClassRow, Curve, Findings, PopulationRows, percent};
 
 /// Percent of records in doubt below which medians hardly move.
@@ -190,7 +191,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     if findings.doubtful_records > 0 {
         let note = Note::warning(
             format!(
-                "{} in doubt ({doubtful:.1} %), times left out.",
+                "{} in doubt ({doubtful:.1} %): the times that the doubt touches are left out.",
                 counted(findings.doubtful_records, "record")
             ),
             "See the section on doubt for each reason; a key log (SSLKEYLOGFILE) settles most.",
@@ -203,6 +204,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
             )
         });
     }
+    notes.extend(twice(&findings.twice));
     if findings.frames.lost > 0 {
         let note = Note::warning(
             format!("The capture lost {}.", counted(findings.frames.lost, "frame")),
@@ -228,6 +230,27 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         let effect = "the difference between versions does not depend on modes.";
         notes.push(Note::info(text).answer_stands(effect));
     }
+    notes
+}
+
+/// What the capture has twice, and clocks that differ.
+fn twice(twice: &Twice) -> Vec<Caution> {
+    let note = |(what, remedy): (String, String)| Note::warning(what, remedy);
+    let mut notes = Vec::new();
+    notes.extend(twice.copied_text().map(note).map(|note| {
+        note.answer_stands("the first copy of each frame gives the times.".to_owned())
+    }));
+    notes.extend(
+        twice
+            .translated_text()
+            .map(note)
+            .map(|note| note.answer_stands("each handshake is counted once.".to_owned())),
+    );
+    notes.extend(twice.clocks_text().map(note).map(|note| {
+        note.answer_stands(
+            "handshakes and round trips are measured by the client's frames alone.".to_owned(),
+        )
+    }));
     notes
 }
 

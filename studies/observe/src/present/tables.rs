@@ -412,12 +412,13 @@ pub(super) fn fallbacks(findings: &Findings) -> Table {
 }
 
 pub(super) fn doubt(findings: &Findings) -> Table {
-    let heads = [("Reason for doubt", ""), ("records", ""), ("what it means", "")];
+    let heads = [("Reason for doubt", ""), ("records", ""), ("touches", ""), ("what it means", "")];
     let mut table = Table::new("Records in doubt, by reason", columns(&heads));
     for reason in &findings.uncertain {
         table.push(Row::new(vec![
             Cell::text(reason.name.clone()),
             Cell::count(reason.count),
+            Cell::text(reason.touches.clone()),
             Cell::text(reason.meaning),
         ]));
     }
@@ -462,9 +463,9 @@ pub(super) fn frames(findings: &Findings) -> Table {
 
 pub(super) fn doubt_section(findings: &Findings) -> Section {
     let text = format!(
-        "{} of {} records have a reason for doubt; the times of {} are left out of every distribution \
-         above. Of QUIC it cannot be seen whether a packet holds application data: its times are kept, on \
-         curves of their own.",
+        "{} of {} records have a reason for doubt. A doubt leaves out the times that it touches, those of {} \
+         records, and no others. Of QUIC it cannot be seen whether a packet holds application data: its \
+         times are kept, on curves of their own.",
         findings.uncertain_records,
         findings.handshakes + findings.untold,
         findings.doubtful_records

@@ -7,6 +7,7 @@ mod listen;
 mod now;
 mod sinks;
 mod threads;
+mod translated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

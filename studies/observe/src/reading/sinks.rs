@@ -14,6 +14,7 @@ use tracker::{Connection, Output};
 
 use super::gauges::Gauges;
 use super::now::Now;
+use super::translated::Translated;
 use crate::digest::{Digest, Options};
 use crate::present;
 use crate::tickets::{self, Tickets, Visit};
@@ -74,6 +75,7 @@ pub struct Sinks {
     parquet: Option<DataSet>,
     pub(super) gauges: Option<Arc<Gauges>>,
     pub(super) now: Option<Now>,
+    translated: Translated,
     /// The first records with TLS, one more than are listed.
     listed: Vec<Row>,
     /// The reader of the JSON lines has gone away.
@@ -104,6 +106,7 @@ impl Sinks {
             parquet: parquet.transpose()?,
             gauges: None,
             now: None,
+            translated: Translated::default(),
             listed: Vec::new(),
             unread: false,
             unsaved: None,
@@ -113,6 +116,11 @@ impl Sinks {
     /// Takes what a tracker gave out.
     pub(super) fn take(&mut self, output: Output) -> Result<(), Problem> {
         match output {
+            Output::Connection(connection) if self.translated.is_told(&connection) => {
+                self.digest.count_translated();
+                Ok(())
+            }
+            Output::Ending(ending) if self.translated.is_left_out(ending.number) => Ok(()),
             Output::Connection(mut connection) => {
                 // From here on nothing knows the addresses as they were.
                 self.anonymiser.hide(&mut connection);

@@ -42,6 +42,10 @@ impl Class {
     }
 }
 
+/// Shorter than the first timeout of QUIC, after which a packet is sent again: three initial round trips of
+/// 333 ms (RFC 9002 §6.2.2).
+const QUIC_TIMEOUT: Duration = Duration::from_millis(900);
+
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -139,6 +143,7 @@ impl Connection {
                 Uncertain::OneDirection,
                 Uncertain::UnknownSuite,
                 Uncertain::CaptureEnded,
+                Uncertain::FellSilent,
             ]);
         // Without a ServerHello the version is not known, and of QUIC not even who finished.
         if doubt(&[Uncertain::ServerHello]) || (blind && self.is_half(tls)) {
@@ -150,18 +155,37 @@ impl Connection {
     /// Whether an end refused the handshake: close_notify (0) ends a connection in order, whatever
     /// level it is sent with; a QUIC connection that is closed by an Initial packet never was one.
     fn is_refused(&self, tls: &TlsFacts) -> bool {
+        // RFC 8446 §4.6.1: a server gives tickets once it has the client's Finished.
+        let agreed = tls.client_finished.filter(|_| self.is_tls13() && tls.tickets > 0);
         let mut alerts = tls.alerts.iter();
-        let fatal = alerts.any(|alert| alert.level == Some(2) && alert.description != Some(0));
+        let fatal = alerts.any(|alert| {
+            let ends = alert.level == Some(2) && alert.description != Some(0);
+            ends && agreed.is_none_or(|finished| alert.at < finished)
+        });
         let closed = self.quic.as_ref().is_some_and(|quic| quic.close.is_some());
-        self.server_data.is_none() && (fatal || (closed && tls.client_finished.is_none()))
+        let refused = tls.refused || fatal || (closed && tls.client_finished.is_none());
+        self.server_data.is_none() && refused
+    }
+
+    fn is_tls13(&self) -> bool {
+        self.tls.as_ref().and_then(|tls| tls.version).is_some_and(|version| version.is_tls13())
     }
 
     /// Whether a Finished that makes the handshake is not there. RFC 5246 §7.3: below TLS 1.3 the
     /// server's comes last in a full one.
     fn is_half(&self, tls: &TlsFacts) -> bool {
-        let legacy = tls.version.is_some_and(|version| !version.is_tls13());
+        let legacy = tls.version.is_some() && !self.is_tls13();
         let unanswered = tls.server_finished.is_none() && self.server_data.is_none();
         tls.client_finished.is_none() || (legacy && unanswered)
+    }
+
+    /// Whether an end tried again and gave up: it sent its last flight again in vain. Of QUIC, whose
+    /// acknowledgments are hidden: it went on for longer than its first timeout.
+    pub(crate) fn was_given_up(&self) -> bool {
+        match &self.tcp {
+            Some(tcp) => tcp.unanswered,
+            None => self.last_frame.saturating_since(self.first_frame) > QUIC_TIMEOUT,
+        }
     }
 
     /// Whether its handshake began, and neither ended nor was given up.

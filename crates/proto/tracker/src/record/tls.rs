@@ -39,6 +39,10 @@ pub struct TlsFacts {
     /// Payload bytes that the server sent until the client's Finished, without the overhead of
     /// envelopes; over QUIC until the first 1-RTT packet of either side.
     pub server_flight_len: u64,
+    /// Made of both sides' randoms, of the client's alone before a ServerHello: two connections with the same
+    /// carry one handshake, seen on both sides of an address translation or of a relay.
+    #[serde(skip)]
+    pub identity: Option<u64>,
     /// The host name asked for.
     pub server_name: Option<String>,
     /// The application protocols offered.
@@ -109,6 +113,9 @@ pub struct TlsFacts {
     /// NewSessionTicket messages (TLS 1.2), or records taken for them (TLS 1.3), until both sides
     /// have sent application data: then nothing more is read.
     pub tickets: u32,
+    /// The server answered the client's certificate, or an empty one, by a record of an alert's size and
+    /// sent nothing else: TLS 1.3 without keys.
+    pub refused: bool,
     /// The first four alerts until both sides have sent application data.
     pub alerts: Vec<AlertFacts>,
 }

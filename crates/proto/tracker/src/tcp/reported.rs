@@ -155,8 +155,10 @@ impl TcpFlow {
 
     /// Whether a segment begins another connection between the same ports.
     pub(crate) fn is_superseded_by(&self, segment: &Segment<'_>, side: Sender) -> bool {
-        let base = self.sides.client.base;
-        begins(segment)
-            .is_some_and(|first| side == Sender::Server || base.is_some_and(|base| base != first))
+        begins(segment).is_some_and(|first| match (side, self.sides.client.base) {
+            (Sender::Server, _) => true,
+            (Sender::Client, Some(base)) => base != first,
+            (Sender::Client, None) => self.is_of_other_syn(first),
+        })
     }
 }

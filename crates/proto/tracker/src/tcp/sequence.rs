@@ -4,7 +4,8 @@
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, Segment};
 
-use super::{Input, Side, TcpFlow, cookie_len};
+use super::opening::cookie_len;
+use super::{Input, Side, TcpFlow};
 use crate::side::Sender;
 
 /// How far beyond what was captured a sequence number may lie: more than a window that is in use, far

@@ -8,7 +8,7 @@ use super::decrypt::{self, Decryption, Start};
 use super::hello::{ServerSaid, read_ssl2_client_hello};
 use super::messages::{MessageEvent, MessageReader};
 use super::records::{RecordEvent, RecordReader};
-use super::rule13::{Found, Settled};
+use super::rule13::{Found, Protocols, Settled};
 use super::ssl2::{Ssl2Event, Ssl2Reader};
 use super::{Encrypted, HelloWork, Mark, Rule13, read_client_hello, read_server_hello};
 use crate::content::begins_tls;
@@ -392,6 +392,11 @@ impl Handshake {
             early_offered: self.work.early_data,
             tickets_useful: self.work.tickets_useful,
             alps_offered: self.work.alps,
+            protocols: match &self.facts.alpn_offered[..] {
+                [] => Protocols::None,
+                offered if offered.iter().any(|name| name == "h2") => Protocols::Http2,
+                _ => Protocols::Others,
+            },
         };
         self.stage = Stage::Rule(Box::new(Rule13::new(settled, std::mem::take(&mut **found))));
         self.keys_wanted = true;

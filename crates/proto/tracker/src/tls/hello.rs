@@ -46,6 +46,7 @@ pub(crate) fn read_client_hello(
     }
     work.client_hello_seen = true;
     work.random = *hello.random();
+    facts.identity = Some(part_of(hello.random()));
     work.early_data = hello.early_data();
     work.alps = hello.application_settings();
     work.tickets_useful = hello.psk_key_exchange_modes().is_some_and(|modes| !modes.is_empty());
@@ -84,6 +85,12 @@ pub(crate) fn read_ssl2_client_hello(
     // 16 bytes in SSL 2.0, up to 32 in what follows it.
     facts.session_id_offered = hello.session_id().len().min(255) as u8;
     true
+}
+
+/// Eight bytes of a random that are neither the time nor a sign of a downgrade (RFC 8446 §4.1.3).
+fn part_of(random: &[u8; 32]) -> u64 {
+    let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h, ..] = *random;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 fn suites(codes: impl Iterator<Item = u16>) -> Vec<CipherSuite> {
@@ -138,6 +145,7 @@ pub(crate) fn read_server_hello(
         return ServerSaid::HelloRetryRequest;
     }
     work.server_hello_seen = true;
+    facts.identity = facts.identity.map(|one| one ^ part_of(hello.random()).rotate_left(32));
     facts.group = hello.group().map(Group);
     facts.alpn = hello.alpn().map(protocol);
     facts.psk_accepted = facts.psk_offered && hello.selected_psk().is_some();

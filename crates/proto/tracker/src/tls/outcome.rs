@@ -35,6 +35,7 @@ impl Handshake {
         facts.server_flight_end = facts.server_flight_end.or(found.server_flight_end);
         facts.server_finished = facts.server_finished.or(found.server_flight_end);
         facts.tickets = facts.tickets.saturating_add(found.tickets);
+        facts.refused = found.refused;
         let accepted = facts.early_data == EarlyData::Accepted;
         let early = found.early_first.filter(|_| accepted);
         let early = early.map(|at| Mark { at, acked: 0, traffic: Pair::default() });
@@ -94,6 +95,7 @@ impl Handshake {
         facts.server_flight_len = truth.client_finished.map_or(0, |record| record.server_bytes);
         facts.certificate_requested = truth.certificate_requested;
         facts.tickets = truth.tickets;
+        facts.refused = false;
         facts.alpn = truth.alpn.or(facts.alpn.take());
         if facts.early_data != EarlyData::NotOffered && truth.server_finished.is_some() {
             let accepted = truth.early_accepted;

@@ -11,6 +11,9 @@
 //!   the server goes on after a single such record, this was it. Where it goes on after several, or
 //!   not at all, the first is taken, and the connection counts as uncertain, unless all came at the
 //!   same time.
+//! * A client that offers early data and pads its records hides EndOfEarlyData and Finished. Where the
+//!   server goes on after two such records behind its ServerHello, they are taken for these two, where
+//!   after one, for the Finished; the connection counts as uncertain.
 //! * EndOfEarlyData is 4 bytes, its record 21 (§4.5). A client sends it if and only if the server
 //!   accepted early data, after the server's Finished and right before its own. So a record of 21
 //!   bytes right before the Finished, in a segment that acknowledges the ServerHello, is the proof
@@ -19,14 +22,12 @@
 //! * The server's flight ends with a record of a Finished's length, or, where the library puts
 //!   EncryptedExtensions to Finished into one record, with that record, told by its being long
 //!   enough for both; full-size records continue it.
-//! * A NewSessionTicket is 18 bytes at least (§4.6.1), its record 35: a shorter record of the
-//!   server is application data. A client without PSK modes gets no tickets (§4.2.9). A record
-//!   that does not acknowledge the client's application data answers nothing: a ticket, if it is
-//!   short enough. Where a record acknowledges both Finished and request, one or two equal records
-//!   before another one are taken for tickets, and the connection counts as uncertain; not where all
-//!   came at the same time, which is then known.
+//! * What the server sends after its flight are tickets and application data: `after.rs` states how
+//!   these are told apart.
 //! * An alert is 2 bytes, its record 19: application data only if another record follows. Before the
-//!   client's Finished nothing else is so short: the handshake has failed.
+//!   client's Finished nothing else is so short: the handshake has failed. A server whose first record
+//!   after the client's Finished is as short may have refused the client, and has where the client sent
+//!   a certificate, be it an empty one.
 //!
 //! Up to draft 18 EndOfEarlyData was an alert, its record 19 bytes.
 //!
@@ -36,30 +37,32 @@
 //! * a KeyUpdate (22 bytes, §4.6.3) comes before application data: it is taken for that;
 //! * a certificate is asked for after the handshake (§4.6.2): the request is taken for a ticket or for
 //!   data, the client's answer for data. Both come after the client's first data, as a rule;
-//! * a server sends no tickets, and an answer in parts at different times that look like them: two
-//!   equal parts before a third that is too long or too short for a ticket, or one before a second
-//!   that is too short: the answer is then taken to begin with the last of these;
+//! * a server sends no tickets, and an answer in parts at different times that look like them: one
+//!   or two equal parts before another that is too short for a ticket: the answer is then taken to
+//!   begin with the last of these;
 //! * a certificate's record happens to have a Finished's size;
 //! * a client sends two bytes of data and no more, and the server nothing: they are taken for an
 //!   alert. Where the server's only answer to a request has two bytes, it is taken for an alert, too,
 //!   but counts as uncertain.
 
+mod after;
+mod alerts;
+
 use units::Time;
 use wire::tls::{SuiteFacts, Version};
 
+use self::after::After;
 use super::{Encrypted, Mark};
 use crate::record::{EarlyData, Uncertain};
 use crate::side::Sender;
 
-/// Shortest NewSessionTicket: header, lifetime, age, empty nonce, ticket of one byte, no extension.
-const TICKET_MIN: usize = 4 + 4 + 4 + 1 + (2 + 1) + 2;
-/// Longest content taken for tickets: two of half a kilobyte, as some libraries join them.
-const TICKET_MAX: usize = 1200;
 /// The longest content of a record (RFC 8446 §5.1).
 const RECORD_MAX: usize = 1 << 14;
 /// The client's EncryptedExtensions with empty application settings, as browsers send it where the
 /// server accepts them: message header, length of the list, type, length (draft-vvv-tls-alps §4).
 const CLIENT_SETTINGS: usize = 4 + 2 + 2 + 2;
+/// Bytes to which libraries pad records at least, by multiples.
+const BLOCK: usize = 64;
 /// Records of the server's flight that are kept until the client's Finished.
 const FLIGHT: usize = 8;
 /// Records of the client's flight in which its Finished is looked for: certificate, its proof and
@@ -75,7 +78,6 @@ pub(crate) struct Rule13 {
     server_hello_end: u64,
     psk_accepted: bool,
     early_offered: bool,
-    tickets_useful: bool,
     alps_offered: bool,
     /// The server's records until the client's Finished.
     flight: [Option<Encrypted>; FLIGHT],
@@ -85,10 +87,13 @@ pub(crate) struct Rule13 {
     client_alert: Option<Encrypted>,
     /// The client's records that may be its certificate, proof and Finished.
     client_flight: [Option<Encrypted>; CLIENT_FLIGHT],
-    /// Up to two records that are tickets or the response.
-    held: [Option<Encrypted>; 2],
+    /// The client's records in `client_flight` after which the server went on, where early data is offered.
+    padded: usize,
+    /// The client sent a certificate, or an empty one.
+    certified: bool,
     client_short: Option<Encrypted>,
-    server_short: Option<Encrypted>,
+    /// What the server sends after its flight.
+    after: After,
     /// What was found.
     pub(crate) found: Found,
 }
@@ -107,6 +112,8 @@ pub(crate) struct Found {
     pub(crate) tickets: u32,
     /// The last record of the client and that of the server, where it has an alert's size.
     pub(crate) alerts: [Option<(Time, Sender)>; 2],
+    /// The server answered the client's certificate by an alert.
+    pub(crate) refused: bool,
     pub(crate) uncertain: Vec<Uncertain>,
 }
 
@@ -119,6 +126,7 @@ pub(crate) const fn of_the_rule(reason: Uncertain) -> bool {
             | Uncertain::EndOfEarlyData
             | Uncertain::TicketOrData
             | Uncertain::ServerSpeaksFirst
+            | Uncertain::ServerAlert
     )
 }
 
@@ -148,6 +156,20 @@ pub(crate) struct Settled {
     pub(crate) early_offered: bool,
     pub(crate) tickets_useful: bool,
     pub(crate) alps_offered: bool,
+    /// The application protocols that the client offered.
+    pub(crate) protocols: Protocols,
+}
+
+/// The application protocols that a client offered (ALPN), as far as they say who speaks first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Protocols {
+    /// None: the server may speak first, as mail servers do.
+    #[default]
+    None,
+    /// Others than HTTP/2: the client speaks first.
+    Others,
+    /// HTTP/2, whose server sends its SETTINGS unasked (RFC 9113 §3.4), perhaps beside others.
+    Http2,
 }
 
 impl Rule13 {
@@ -162,16 +184,16 @@ impl Rule13 {
             server_hello_end: settled.server_hello_end,
             psk_accepted: settled.psk_accepted,
             early_offered: settled.early_offered,
-            tickets_useful: settled.tickets_useful,
             alps_offered: settled.alps_offered,
             flight: [None; FLIGHT],
             flight_overflow: false,
             end_of_early_data: None,
             client_alert: None,
             client_flight: [None; CLIENT_FLIGHT],
-            held: [None; 2],
+            padded: 0,
+            certified: false,
             client_short: None,
-            server_short: None,
+            after: After::new(overhead, settled.tickets_useful, settled.protocols),
             found,
         }
     }
@@ -199,11 +221,16 @@ impl Rule13 {
             if record.len == self.end_of_early_data_len {
                 self.end_of_early_data = Some(record);
             } else if !self.may_be_alert(record) {
-                self.found.early(record);
+                self.early_or_padded(record);
             }
         } else if !self.may_be_alert(record) {
             self.client_certificate(record);
         }
+    }
+
+    /// Whether a record is as long as padding makes it: content, type and zeros fill blocks.
+    const fn seems_padded(&self, record: &Encrypted) -> bool {
+        record.len.saturating_add(1).saturating_sub(self.overhead).is_multiple_of(BLOCK)
     }
 
     /// Whether a record of the client has the size of its Finished, or where application settings were
@@ -227,6 +254,37 @@ impl Rule13 {
         may
     }
 
+    /// A record behind the ServerHello that is early data, or hides EndOfEarlyData or the Finished by
+    /// padding: early data where one of the Finished's length follows.
+    fn early_or_padded(&mut self, record: Encrypted) {
+        let flight = &mut self.client_flight;
+        if let Some(place) = flight.iter_mut().find(|place| place.is_none()) {
+            *place = Some(record);
+        } else if self.padded == 0 {
+            flight.rotate_left(1);
+            let [.., last] = flight;
+            if let Some(first) = last.replace(record) {
+                self.found.early(first);
+            }
+        }
+    }
+
+    /// A client that offers early data has padded its records, and the server went on after some of them.
+    fn client_padded(&mut self) {
+        self.found.doubt(Uncertain::ClientFinished);
+        self.found.doubt(Uncertain::EndOfEarlyData);
+        let flight = std::mem::take(&mut self.client_flight);
+        let mut records = flight.into_iter().flatten();
+        if self.padded > 1 {
+            self.end_of_early_data = records.next();
+        }
+        let Some(finished) = records.next() else { return };
+        self.client_finished(finished);
+        for record in records {
+            self.client_after_finished(record);
+        }
+    }
+
     /// A record that is neither early data nor a Finished: a certificate or its proof, perhaps
     /// with the Finished in the same record.
     fn client_certificate(&mut self, record: Encrypted) {
@@ -244,6 +302,7 @@ impl Rule13 {
     fn client_joined(&mut self) {
         let flight = std::mem::take(&mut self.client_flight);
         let [Some(first), ..] = flight else { return };
+        self.certified = true;
         self.client_finished(first);
         for record in flight.into_iter().skip(1).flatten() {
             self.client_after_finished(record);
@@ -257,6 +316,10 @@ impl Rule13 {
         let flight = self.client_flight;
         let acked = flight.iter().flatten().take_while(known).count();
         if acked > 0 && self.flight.iter().flatten().next().is_some() {
+            if self.early_offered && self.psk_accepted {
+                self.padded = if self.padded == 0 { acked } else { self.padded };
+                return;
+            }
             let first = flight[0].map(|first| first.begin.at);
             let elsewhere = |one: &Encrypted| Some(one.begin.at) != first || Some(one.end) != first;
             if acked > 1 && flight.iter().flatten().take(acked).any(elsewhere) {
@@ -268,6 +331,12 @@ impl Rule13 {
 
     fn client_finished(&mut self, record: Encrypted) {
         self.found.client_finished = Some(record);
+        let before = std::mem::take(&mut self.client_flight);
+        if self.early_offered && self.psk_accepted {
+            before.into_iter().flatten().for_each(|earlier| self.found.early(earlier));
+        } else {
+            self.certified |= before[0].is_some();
+        }
         if let Some(earlier) = self.client_alert.take()
             && self.early_offered
         {
@@ -291,7 +360,9 @@ impl Rule13 {
         if record.len == self.overhead + 2 && self.client_short.is_none() {
             self.client_short = Some(record);
         } else {
-            self.found.client_data = Some(self.client_short.take().unwrap_or(record));
+            let first = self.client_short.take().unwrap_or(record);
+            self.found.client_data = Some(first);
+            self.after.client_speaks(first, &mut self.found);
         }
     }
 
@@ -317,8 +388,10 @@ impl Rule13 {
                 position + 1
             }
             None if joined => {
-                let last = records.clone().take_while(|r| r.len == full).count().min(count - 1);
-                if last + 1 < count && !self.psk_accepted {
+                let padded = records.clone().all(|r| self.seems_padded(r));
+                let fulls = records.clone().take_while(|r| r.len == full).count();
+                let last = if padded { count - 1 } else { fulls.min(count - 1) };
+                if (padded || last + 1 < count) && !self.psk_accepted {
                     self.found.doubt(Uncertain::ServerFinished);
                 }
                 last
@@ -353,34 +426,8 @@ impl Rule13 {
 
     /// A ticket or application data.
     fn server_after_flight(&mut self, record: Encrypted) {
-        let Some(content) = record.len.checked_sub(self.overhead + 1).map(|n| n + 1) else {
-            return;
-        };
-        if self.found.server_data.is_some() {
-            return;
-        }
-        if content == 2 && self.server_short.is_none() {
-            self.server_short = Some(record);
-            return;
-        }
-        if let Some(short) = self.server_short {
-            self.data(short);
-        } else if content < TICKET_MIN || !self.tickets_useful {
-            self.data(record);
-        } else if self.answers(record) {
-            self.answer(record, content);
-        } else if self.found.early_data == Some(EarlyData::Accepted) {
-            // Half-RTT data answers early data; some libraries send their tickets here too.
-            if content <= TICKET_MAX {
-                self.found.doubt(Uncertain::TicketOrData);
-            }
-            self.data(record);
-        } else if content <= TICKET_MAX {
-            self.found.tickets = self.found.tickets.saturating_add(1);
-        } else {
-            self.found.doubt(Uncertain::ServerSpeaksFirst);
-            self.data(record);
-        }
+        let answers = self.answers(record);
+        self.after.server(record, answers, &mut self.found);
     }
 
     /// Whether the server had both the client's Finished and application data when it sent it.
@@ -393,42 +440,6 @@ impl Rule13 {
                 || request.is_some_and(|request| acked > request.begin_offset))
     }
 
-    fn answer(&mut self, record: Encrypted, content: usize) {
-        let tickets_before =
-            self.found.tickets > 0 && self.found.early_data != Some(EarlyData::Accepted);
-        if tickets_before || content > TICKET_MAX {
-            if matches!(self.held, [Some(_), None]) {
-                // A ticket, or the first part of an answer.
-                self.doubt_held(record);
-            }
-            self.data(record);
-            return;
-        }
-        match self.held {
-            [None, _] => self.held[0] = Some(record),
-            [Some(first), None] if first.len == record.len => self.held[1] = Some(record),
-            _ => {
-                self.doubt_held(record);
-                self.data(record);
-            }
-        }
-    }
-
-    /// What is held could be data as well as `record`: a doubt, unless both came at the same time.
-    fn doubt_held(&mut self, record: Encrypted) {
-        if self.held.iter().flatten().any(|held| held.begin.at != record.begin.at) {
-            self.found.doubt(Uncertain::TicketOrData);
-        }
-    }
-
-    /// The server's first application data is found; what was held were tickets.
-    fn data(&mut self, record: Encrypted) {
-        self.found.server_data = Some(record.begin);
-        let held = self.held.iter().flatten().count() as u32;
-        self.found.tickets = self.found.tickets.saturating_add(held);
-        self.held = [None; 2];
-    }
-
     /// Decides what is still open when the connection ends.
     pub(crate) fn close(&mut self) {
         if self.found.client_finished.is_none()
@@ -436,59 +447,19 @@ impl Rule13 {
             && self.client_flight[0].is_some()
         {
             self.found.doubt(Uncertain::ClientFinished);
-            self.client_joined();
+            if self.padded > 0 {
+                self.client_padded();
+            } else if self.early_offered && self.psk_accepted {
+                // The server did not go on: nothing says which of them was the Finished.
+                let flight = std::mem::take(&mut self.client_flight);
+                flight.into_iter().flatten().for_each(|record| self.found.early(record));
+            } else {
+                self.client_joined();
+            }
         }
         self.short_records();
         self.alerts();
-        if self.found.server_data.is_some() {
-            return;
-        }
-        match self.held {
-            [Some(only), None] => {
-                self.found.doubt(Uncertain::TicketOrData);
-                self.held = [None; 2];
-                self.data(only);
-            }
-            [Some(_), Some(_)] => {
-                self.found.doubt(Uncertain::TicketOrData);
-                self.found.tickets = self.found.tickets.saturating_add(2);
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Rule13 {
-    /// Judges records of an alert's size that nothing followed by what the other side said.
-    fn short_records(&mut self) {
-        if let (None, Some(short), Some(answer)) =
-            (self.found.client_data, self.client_short, self.found.server_data)
-            && answer.acked > short.begin_offset
-        {
-            // The server answered it: it was a request.
-            self.found.client_data = self.client_short.take();
-        }
-        if let (None, Some(short)) = (self.found.server_data, self.server_short)
-            && self.answers(short)
-            && (self.found.client_data.is_some() || self.found.early_records > 0)
-        {
-            // The only answer to a request: two bytes, or a refusal.
-            self.found.doubt(Uncertain::TicketOrData);
-        }
-    }
-
-    /// Takes for alerts what has the size of one and was followed by nothing.
-    fn alerts(&mut self) {
-        let finished = self.found.client_finished.is_some();
-        let client = if finished { self.client_short } else { self.client_alert };
-        let server = if finished {
-            self.server_short.filter(|_| self.found.server_data.is_none())
-        } else {
-            let last = self.flight.iter().flatten().last().copied();
-            last.filter(|record| record.len == self.overhead + 2)
-        };
-        let alert = |record: Option<Encrypted>, sender| record.map(|record| (record.end, sender));
-        self.found.alerts = [alert(client, Sender::Client), alert(server, Sender::Server)];
+        self.after.close(&mut self.found);
     }
 }
 

@@ -20,6 +20,7 @@ fn case(psk_accepted: bool, early_offered: bool) -> Case {
         early_offered,
         tickets_useful: true,
         alps_offered: false,
+        protocols: Protocols::Others,
     };
     Case { rule: Rule13::new(settled, Found::default()), at: 0, sent: [517, 127] }
 }
@@ -137,7 +138,7 @@ fn a_long_response_after_tickets_is_uncertain() {
 #[test]
 fn a_client_without_psk_modes_gets_no_tickets() {
     let mut c = case(false, false);
-    c.rule.tickets_useful = false;
+    c.rule.after = After::new(17, false, Protocols::Others);
     c.server(1234).client(53).client(400).server(250);
     let found = c.found();
     assert_eq!((summary(found).2, found.tickets, found.uncertain.len()), (ms(4), 0, 0));
@@ -237,4 +238,81 @@ fn a_lone_record_after_the_request_is_the_response_but_uncertain() {
     let found = c.found();
     assert_eq!((summary(found).2, found.tickets), (ms(4), 0));
     assert_eq!(found.uncertain, [Uncertain::TicketOrData]);
+}
+
+/// The same of a client that offers these protocols.
+fn speaking(protocols: Protocols) -> Case {
+    let mut c = case(false, false);
+    c.rule.after = After::new(17, true, protocols);
+    c
+}
+
+#[test]
+fn http_2_settings_behind_tickets_are_data() {
+    // 3 settings and a WINDOW_UPDATE behind two tickets, before the client's preface and after it.
+    let mut c = speaking(Protocols::Http2);
+    c.server(1234).client(53);
+    c.server(266).server(266).server(57).client(81).server(26).server(700);
+    assert_eq!((summary(c.found()), c.rule.found.uncertain.len()), ((ms(2), ms(6), ms(5), 2), 0));
+    let mut c = speaking(Protocols::Http2);
+    c.server(1234).client(53).client(81).server(266).server(266).server(57).server(26);
+    assert_eq!((summary(c.found()).2, c.rule.found.uncertain.len()), (ms(6), 0));
+    // One ticket, or none.
+    let mut c = speaking(Protocols::Http2);
+    c.server(1234).client(53).server(266).server(62).client(81).server(26);
+    assert_eq!((summary(c.found()), c.rule.found.uncertain.len()), ((ms(2), ms(5), ms(4), 1), 0));
+    let mut c = speaking(Protocols::Http2);
+    c.server(1234).client(53).server(57).client(81).server(26);
+    assert_eq!((summary(c.found()), c.rule.found.uncertain.len()), ((ms(2), ms(4), ms(3), 0), 0));
+}
+
+#[test]
+fn settings_as_long_as_a_short_ticket_leave_a_doubt() {
+    let mut c = speaking(Protocols::Http2);
+    c.server(1234).client(53).server(17 + 45).client(81).server(26);
+    let found = c.found();
+    assert_eq!((summary(found).2, found.tickets), (ms(3), 0));
+    assert_eq!(found.uncertain, [Uncertain::TicketOrData]);
+    // Two of them are tickets.
+    let mut c = speaking(Protocols::Http2);
+    c.server(1234).client(53).server(17 + 57).server(17 + 57).server(57).client(81);
+    let found = c.found();
+    assert_eq!((summary(found).2, found.tickets, found.uncertain.len()), (ms(5), 2, 0));
+}
+
+#[test]
+fn a_second_ticket_that_acknowledges_the_request_is_one_too() {
+    let mut c = case(false, false);
+    c.server(1234).client(53);
+    let finished = c.sent[0];
+    c.client(400).server_acking(266, finished).server(266).server(700);
+    let found = c.found();
+    assert_eq!((summary(found).2, found.tickets, found.uncertain.len()), (ms(6), 2, 0));
+}
+
+#[test]
+fn a_server_that_may_speak_first_leaves_a_doubt() {
+    // A line behind two tickets; a line alone, for which the client waited.
+    let mut c = speaking(Protocols::None);
+    c.server(1234).client(53).server(250).server(250).server(58).client(40).server(60);
+    let found = c.found();
+    assert_eq!(
+        (summary(found).2, &found.uncertain[..]),
+        (ms(5), &[Uncertain::ServerSpeaksFirst][..])
+    );
+    let mut c = speaking(Protocols::None);
+    c.server(1234).client(53).server(58).client(40).server(60);
+    assert_eq!(c.found().uncertain, [Uncertain::ServerSpeaksFirst]);
+    // Not where the client's protocol begins with the client.
+    let mut c = speaking(Protocols::Others);
+    c.server(1234).client(53).server(58).client(40).server(60);
+    assert_eq!((summary(c.found()).2, c.rule.found.uncertain.len()), (ms(5), 0));
+}
+
+#[test]
+fn a_server_that_pads_leaves_a_doubt() {
+    let mut c = case(false, false);
+    c.server(1234).client(53).server(529).server(529).client(400).server(529);
+    let found = c.found();
+    assert_eq!((summary(found).2, &found.uncertain[..]), (ms(6), &[Uncertain::TicketOrData][..]));
 }
