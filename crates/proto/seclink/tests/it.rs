@@ -4,6 +4,7 @@ mod common;
 mod esp;
 mod macsec;
 mod mka;
+mod mtu;
 mod nonces;
 mod paths;
 mod sizes;
