@@ -116,6 +116,7 @@ impl Summary {
             gateway: Gateway(None),
             ..row.point.clone()
         };
+        let plain = plain.canonical();
         self.rows.iter().find(|other| other.point == plain)
     }
 
@@ -229,7 +230,7 @@ fn fitted(point: &Point, cells: &BTreeMap<u8, Vec<f64>>) -> Option<PerHop> {
     };
     Some(PerHop {
         backend: point.backend.name().to_owned(),
-        protocol: point.protocol.to_string(),
+        protocol: point.label(),
         reach: point.reach,
         frame: point.frame,
         load: point.load.to_string(),
