@@ -418,7 +418,7 @@ mod tests {
             assert!(text.contains("tcp option maxseg size set"), "{text}");
         }
         let text = asked(&["--mtu-table", "--pppoe"]).unwrap().unwrap().text;
-        assert!(text.contains("Left out: PPPoE carries IP packets, and macsec puts"), "{text}");
+        assert!(text.contains("Left out: macsec does not fit PPPoE"), "{text}");
     }
 
     #[test]

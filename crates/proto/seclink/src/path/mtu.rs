@@ -123,7 +123,7 @@ pub enum MtuError {
     #[error("{0} cannot use {1}")]
     Cipher(Encapsulation, Cipher),
     /// PPPoE carries IP packets only.
-    #[error("PPPoE carries IP packets, and {0} puts Ethernet frames on the link")]
+    #[error("{0} does not fit PPPoE, which carries IP packets only")]
     NotInPppoe(Encapsulation),
     /// The path has no room for the headers and an IPv4 packet of 68 bytes, the least (RFC 791 §3.2).
     #[error("a path MTU of {mtu} leaves no room in {encapsulation}")]
@@ -388,7 +388,7 @@ mod tests {
     fn what_cannot_be_says_why() {
         let pppoe = Carrier { pppoe: true, ..Carrier::default() };
         let error = Wrapping::new(Encapsulation::MacSec, Cipher::AesGcm128, pppoe).unwrap_err();
-        assert!(error.to_string().starts_with("PPPoE carries IP packets"), "{error}");
+        assert!(error.to_string().starts_with("macsec does not fit PPPoE"), "{error}");
         let error = Wrapping::new(Encapsulation::WireGuard, Cipher::AesGcm128, pppoe).unwrap_err();
         assert_eq!(error.remedy().unwrap(), "choose from chacha20-poly1305");
         let small = wrapping(Encapsulation::L2tpEsp, pppoe).fit(100).unwrap_err();

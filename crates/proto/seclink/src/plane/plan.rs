@@ -48,7 +48,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Addresses by number: link k has the stations 02:00:00:00:k:1 and 2, 10.9.k.1 and 2 or fd09::k:1 and 2, a tunnel
+    /// Addresses by number: link k has the stations 02:00:00:00:k:1 and 2, 10.9.k.1 and 2 or fd09:0:0:k::1 and 2, a tunnel
     /// from end to end 10.9.0.1 and 2 or fd09::1 and 2; the first tester's link is the number 0, whose station 1 is the tester, and the second's
     /// that after the last, whose station 2 is the tester.
     #[must_use]
@@ -97,7 +97,7 @@ impl Plan {
 pub const fn address(version: IpVersion, link: u8, side: u8) -> IpAddr {
     match version {
         IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(10, 9, link, side)),
-        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, link as u16, side as u16)),
+        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, link as u16, 0, 0, 0, side as u16)),
     }
 }
 
