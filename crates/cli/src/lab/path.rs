@@ -72,7 +72,8 @@ impl<T: FromStr + Clone> FromStr for PerWay<T> {
         halves.ok_or_else(|| {
             // Of two, the one that is wrong says why; what follows the slash may be no value, as in 20mbit/tcp.
             let halves = text.split_once('/').map(|(down, up)| [down, up]);
-            let are_values = |halves: &[&str; 2]| halves.iter().all(|half| half.starts_with(is_digit));
+            let are_values =
+                |halves: &[&str; 2]| halves.iter().all(|half| half.starts_with(is_digit));
             let halves = halves.filter(are_values).into_iter().flatten();
             halves.map(str::parse::<T>).find_map(Result::err).unwrap_or(both)
         })
@@ -211,7 +212,7 @@ mod tests {
             ("20/5mbit", "no unit"),
             ("20mbit/tcp", "/eth, /ip or /wire"),
             ("20mbit/5mbit/1mbit", "20mbit/5mbit/1mbit"),
-            ("/", "number"),
+            ("/", "/eth, /ip or /wire"),
         ] {
             let error = text.parse::<PerWay<units::Rate>>().unwrap_err().to_string();
             assert!(error.contains(why) || text.contains(why), "{text}: {error}");

@@ -11,7 +11,8 @@ jitter = { uniform = "2ms" }        # or { normal = "2ms" }, { pareto = "2ms" },
 rate = "5mbit/ip"                   # of IP packets; 5mbit: Ethernet frames;
                                     # 5mbit/wire: with preamble and gap;
                                     # { trace = [1, 5, 12] }: ms of 1504 bytes
-queue = { packets = 100 }           # { bytes = "64kB" }, "unlimited", { codel = {} }
+queue = { packets = 100 }           # or { bytes = "64kB" }, { codel = {} },
+                                    # "unlimited"
 loss = "0.1%"                       # { burst = { loss = "1%", length = 4 } }
 reorder = "0.5%"                    # or { probability = "1%", delay = "2ms" }
 duplicate = "0.01%"

@@ -4,7 +4,7 @@
 mod verdict;
 mod watch;
 
-pub use self::verdict::{Direction, Held, held};
+pub use self::verdict::{Held, held};
 pub use self::watch::Watch;
 
 use std::collections::BTreeMap;

@@ -166,8 +166,10 @@ impl Facts<'_> {
         });
         let mut reasons: Vec<Reason> =
             limits.into_iter().flatten().map(|(_, reason)| reason).collect();
-        reasons.extend(self.emulator());
         reasons.extend(self.drops());
+        reasons.extend(self.emulator());
+        // What the emulator lost, no path did.
+        reasons.sort_by_key(|reason| reason.cause != Cause::Emulator || !self.lost_in_emulator());
         if reasons.is_empty() {
             reasons.push(self.nothing_held());
         }
@@ -197,7 +199,7 @@ impl Facts<'_> {
         text += &buffers(
             ("receive buffer", self.flow.receive_buffer),
             ("net.ipv4.tcp_rmem", self.way.most_receive_buffer),
-            "SO_RCVBUF",
+            "does the program set SO_RCVBUF, or read slowly?",
             self.product(),
         );
         Some((share, Reason { cause: Cause::ReceiveWindow, text }))
@@ -210,7 +212,7 @@ impl Facts<'_> {
         text += &buffers(
             ("send buffer", self.flow.send_buffer),
             ("net.ipv4.tcp_wmem", self.way.most_send_buffer),
-            "SO_SNDBUF",
+            "does the program set SO_SNDBUF?",
             self.product(),
         );
         Some((share, Reason { cause: Cause::SendBuffer, text }))
@@ -218,17 +220,20 @@ impl Facts<'_> {
 
     fn emulator(&self) -> Option<Reason> {
         let counted = self.counted?;
-        let pump = counted.pump;
-        let lost = pump.ring_full + pump.too_long + pump.no_buffer + pump.refused;
-        let late = Duration::from_nanos(counted.release_error.p99_ns);
+        let lost = emulators_loss(counted);
+        let late = Duration::from_nanos(counted.release_error.p90_ns);
         let is_late = late.as_secs_f64() > LATE * self.round_trip().as_secs_f64().max(0.001);
         let text = match (lost, is_late) {
             (0, false) => return None,
-            (0, true) => format!("emulator: frames left up to {} late (p99)", time(late)),
+            (0, true) => format!("emulator: one frame in ten left {} late or more", time(late)),
             (lost, _) => format!("emulator: it lost {lost} frames itself"),
         };
         let text = text + "; lower the rate, or stop other programs";
         Some(Reason { cause: Cause::Emulator, text })
+    }
+
+    fn lost_in_emulator(&self) -> bool {
+        self.counted.is_some_and(|counted| emulators_loss(counted) > 0)
     }
 
     /// What the path dropped.
@@ -322,11 +327,17 @@ impl Facts<'_> {
     }
 }
 
+/// Frames that the emulator lost, and no path.
+const fn emulators_loss(counted: &DirectionStats) -> u64 {
+    let pump = counted.pump;
+    pump.ring_full + pump.too_long + pump.no_buffer + pump.refused
+}
+
 /// What buffers there were, and what to set.
 fn buffers(
     (name, bytes): (&str, u32),
     (setting, most): (&str, Option<u64>),
-    option: &str,
+    question: &str,
     product: Option<f64>,
 ) -> String {
     let mut text = String::new();
@@ -345,11 +356,7 @@ fn buffers(
             );
         }
         (Some(most), _) if u64::from(bytes) < most => {
-            let _ = write!(
-                text,
-                ", {setting} allows {}: does the program set {option}, or read slowly?",
-                size(most as f64)
-            );
+            let _ = write!(text, ", {setting} allows {}: {question}", size(most as f64));
         }
         (Some(most), _) => {
             let _ = write!(text, ", the most that {setting} allows: {}", size(most as f64));
@@ -560,11 +567,15 @@ mod tests {
     #[test]
     fn the_emulator_is_named_where_it_lost_or_was_late() {
         let (seen, mut stats) = download(9);
-        stats.backward.release_error.p99_ns = 30_000_000;
+        stats.backward.release_error.p90_ns = 30_000_000;
         assert_eq!(causes(&judged(&seen, &path(), &stats)), [Cause::Emulator]);
-        stats.backward.release_error.p99_ns = 100_000;
+        stats.backward.link.dropped.queue_full.frames = 3;
+        let held = judged(&seen, &path(), &stats);
+        assert_eq!(causes(&held), [Cause::Queue, Cause::Emulator]);
+        stats.backward.release_error.p90_ns = 100_000;
         stats.backward.pump.ring_full = 7;
         let held = judged(&seen, &path(), &stats);
+        assert_eq!(causes(&held), [Cause::Emulator, Cause::Queue]);
         assert!(held.reasons[0].text.contains("lost 7 frames itself"), "{held:?}");
     }
 
