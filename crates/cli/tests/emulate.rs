@@ -479,7 +479,7 @@ fn named_links_and_the_format_of_a_profile_are_listed() {
     let text = data(&output);
     assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
     assert!(text.contains("  lte ") && text.contains("[backward]"), "{text}");
-    // What is printed is a profile.
+    // The printed file is a profile.
     let (_, file) = text.split_once("\n\nname").expect("a file");
     fs::write(folder.path().join("own.toml"), format!("name{file}")).unwrap();
     let output = over(folder.path(), &["--link", "own.toml", "--stats", "stats.json"], "true");

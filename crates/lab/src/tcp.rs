@@ -1,4 +1,4 @@
-//! What the kernel says of a node's TCP sockets (`NETLINK_SOCK_DIAG`, as `ss` asks), whoever's they are.
+//! A node's TCP sockets, as the kernel lists them to `ss` (`NETLINK_SOCK_DIAG`).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use rustix::net::{
 use crate::Error;
 use crate::node::Node;
 
-/// How long the kernel may take to answer.
+/// Time that the kernel has to answer.
 const LIMIT: Duration = Duration::from_secs(2);
 /// Most sockets that are read of a node.
 const MOST: usize = 4096;

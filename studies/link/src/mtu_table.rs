@@ -101,7 +101,7 @@ fn given<T: Copy + std::str::FromStr<Err = units::UnknownName>>(
 fn protocols(options: &Options<'_>) -> Result<Vec<(Encapsulation, Cipher)>, Problem> {
     let ciphers = given(options, "cipher", Cipher::ALL)?;
     let each = |encapsulation: Encapsulation| {
-        // Where there is none, a cipher that is asked for excludes nothing.
+        // A cipher that is asked for excludes no protocol without ciphers.
         let own = ciphers.iter().copied().filter(move |cipher| encapsulation.can(*cipher));
         let plain = encapsulation.can(Cipher::Null).then_some(Cipher::Null);
         let own: Vec<Cipher> =

@@ -105,7 +105,7 @@ fn is_on_path(program: &OsStr) -> bool {
     has_folder || std::env::split_paths(&path).any(|folder| folder.join(program).exists())
 }
 
-/// How the program ended, after how long, and what was seen of its connections.
+/// The program's exit code, its duration and its connections.
 struct Ended {
     code: u8,
     took: Duration,

@@ -70,7 +70,7 @@ impl<T: FromStr + Clone> FromStr for PerWay<T> {
             Some(PerWay { down: down.parse().ok()?, up: up.parse().ok()? })
         });
         halves.ok_or_else(|| {
-            // Of two, the one that is wrong says why; what follows the slash may be no value, as in 20mbit/tcp.
+            // The wrong half of two says why. The part behind a slash may be no value, as in 20mbit/tcp.
             let halves = text.split_once('/').map(|(down, up)| [down, up]);
             let are_values =
                 |halves: &[&str; 2]| halves.iter().all(|half| half.starts_with(is_digit));

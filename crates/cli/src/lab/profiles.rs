@@ -24,7 +24,7 @@ rate = "20mbit/ip"
 outages = [{ start = "5s", duration = "200ms", every = "30s", frames = "drop" }]
 "#;
 
-/// What `--profiles` prints.
+/// Returns the text of `--profiles`.
 pub fn text() -> String {
     let mut text = "Named links (--link NAME):\n".to_owned();
     for profile in linkmodel::profiles() {

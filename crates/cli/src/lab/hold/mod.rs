@@ -1,5 +1,5 @@
-//! What kept TCP connections from filling the path of `wiretax lab`: facts that are counted while the program runs,
-//! and what they come to.
+//! Limits that kept TCP connections from filling the path of `wiretax lab`: facts counted while the program runs, and
+//! the verdict from them.
 
 mod verdict;
 mod watch;
@@ -47,7 +47,7 @@ impl Way {
     }
 }
 
-/// What was seen, by way.
+/// Connections by the way of their data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
     /// From the client to the server.

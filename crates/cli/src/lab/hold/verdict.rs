@@ -1,4 +1,4 @@
-//! What held the largest connection of a way back, from what was counted.
+//! The limits of the largest connection of a way, from counters.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -21,7 +21,7 @@ named! {
 }
 
 named! {
-    /// What held a connection back.
+    /// A limit that held a connection back.
     pub enum Cause: "cause" {
         /// The window that the receiver announced.
         ReceiveWindow = "receive-window",
@@ -42,16 +42,16 @@ named! {
     }
 }
 
-/// One thing that held a connection back, in words of what was counted.
+/// A limit in words, with the figures that were counted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
-    /// What held it.
+    /// The limit.
     pub cause: Cause,
     /// The figures, and what to do.
     pub text: String,
 }
 
-/// How far a way was filled, and what held it.
+/// Utilisation of a way, and its limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Held {
     /// Which way.
@@ -64,7 +64,7 @@ pub struct Held {
     pub rate_bits_per_second: Option<f64>,
     /// Bytes of the path's rate in one round trip; null without a rate.
     pub bandwidth_delay_bytes: Option<f64>,
-    /// What held the connection that delivered most, the strongest first; empty where the path was full.
+    /// Limits of the connection that delivered most, the strongest first; empty where the path was full.
     pub reasons: Vec<Reason>,
 }
 
@@ -78,7 +78,7 @@ const NAMED: f64 = 0.1;
 /// Share of the round trip by which frames may leave late.
 const LATE: f64 = 0.1;
 
-/// What held each way's largest connection; ways without a transfer of some length are left out.
+/// Returns the limits of each way's largest connection; ways without a transfer of some length are left out.
 pub fn held(seen: &Seen, path: &Path, stats: Option<&pump::Stats>) -> Vec<Held> {
     let round_trip = path.round_trip().duration();
     let ways = [
@@ -168,7 +168,7 @@ impl Facts<'_> {
             limits.into_iter().flatten().map(|(_, reason)| reason).collect();
         reasons.extend(self.drops());
         reasons.extend(self.emulator());
-        // What the emulator lost, no path did.
+        // Frames lost by the emulator are no property of the path.
         reasons.sort_by_key(|reason| reason.cause != Cause::Emulator || !self.lost_in_emulator());
         if reasons.is_empty() {
             reasons.push(self.nothing_held());
@@ -236,7 +236,7 @@ impl Facts<'_> {
         self.counted.is_some_and(|counted| emulators_loss(counted) > 0)
     }
 
-    /// What the path dropped.
+    /// Drops of the path.
     fn drops(&self) -> Vec<Reason> {
         let Some(counted) = self.counted else { return Vec::new() };
         let dropped = counted.link.dropped;
@@ -256,7 +256,7 @@ impl Facts<'_> {
             let text = format!("outages: {} frames lost in them", dropped.outage.frames);
             reasons.push(Reason { cause: Cause::Outage, text });
         }
-        // What lost more stands first.
+        // The larger loss comes first.
         if dropped.loss.frames > queued {
             reasons.sort_by_key(|reason| reason.cause != Cause::Loss);
         }
@@ -306,7 +306,7 @@ impl Facts<'_> {
         text
     }
 
-    /// No limit was counted.
+    /// Names the congestion window or the program, where no limit was counted.
     fn nothing_held(&self) -> Reason {
         let window = self.flow.congestion_window as f64;
         match self.product() {
@@ -333,7 +333,7 @@ const fn emulators_loss(counted: &DirectionStats) -> u64 {
     pump.ring_full + pump.too_long + pump.no_buffer + pump.refused
 }
 
-/// What buffers there were, and what to set.
+/// Returns the sizes of the buffers, and the setting to raise.
 fn buffers(
     (name, bytes): (&str, u32),
     (setting, most): (&str, Option<u64>),

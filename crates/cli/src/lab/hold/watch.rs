@@ -1,4 +1,4 @@
-//! Looks at the sockets of both nodes while the program runs.
+//! Reads the sockets of both nodes while the program runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use conn::TcpInfo;
 
 use super::{Flow, Seen, Way};
 
-/// How often is looked.
+/// Time from one look to the next.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Looking may take this share of the time at most: one part of so many.
 const SHARE: u32 = 20;

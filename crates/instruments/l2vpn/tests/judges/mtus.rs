@@ -14,7 +14,7 @@ use super::{SEED, carriers, new_lab, one_hop};
 /// The path's MTU.
 const PATH: usize = 1500;
 const ETHERNET: usize = 14;
-/// How long what must not come is waited for.
+/// Time in which a frame that must not come could come.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Every protection with each of its sizes, over either IP version and behind a NAT.
