@@ -153,7 +153,8 @@ fn runs_nothing(command: &str, packages: &BTreeMap<String, PathBuf>) -> Option<S
             Some(name.to_owned())
         });
         // The tests of `lab-test` are named beside their functions.
-        let named = text.split("Test::new(").skip(1).filter_map(|rest| {
+        let made = ["Test::new(", "Test::inside("];
+        let named = made.iter().flat_map(|made| text.split(made).skip(1)).filter_map(|rest| {
             Some(rest.trim_start().strip_prefix('"')?.split_once('"')?.0.to_owned())
         });
         let module = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

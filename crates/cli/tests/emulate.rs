@@ -137,6 +137,8 @@ fn what_cannot_be_run_is_said() {
         (&["lab", "--rt", "5ms", "true"], 2, &["--rt", "--rtt"]),
         (&["lab", "--link", "5g", "true"], 2, &["5g", "lte", "3g-0.9"]),
         (&["lab", "--queue", "long", "true"], 2, &["`long` is not a queue", "codel"]),
+        (&["lab", "--rate", "20mbit/5", "true"], 2, &["no unit"]),
+        (&["lab", "--profiles", "true"], 2, &["cannot be used with"]),
         (&["lab", "--rtt", "50", "true"], 2, &["no unit"]),
         (&["lab", "--trace-up", "nowhere", "true"], 2, &["nowhere"]),
         (&["lab", "--shell", "client", "true"], 2, &["cannot be used with"]),
@@ -430,4 +432,58 @@ fn a_capture_may_go_into_a_fifo() {
     assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
     assert!(reader.join().unwrap().unwrap().starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]));
     assert!(!fs::symlink_metadata(&fifo).unwrap().is_file());
+}
+
+/// Rates of each way reach the path, and a program's own receive buffer is named with what the path holds.
+#[test]
+fn each_way_has_its_rate_and_what_held_a_download_is_named() {
+    if !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let serve = "import socket\n\
+                 s = socket.socket(); s.bind(('', 9000)); s.listen()\n\
+                 c, _ = s.accept(); c.sendall(b'x' * 600000); c.close()\n";
+    let fetch = "import socket\n\
+                 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20000)\n\
+                 s.connect(('server', 9000))\n\
+                 while s.recv(65536): pass\n";
+    fs::write(folder.path().join("serve.py"), serve).unwrap();
+    fs::write(folder.path().join("fetch.py"), fetch).unwrap();
+    let options = ["lab", "--rtt", "200ms", "--rate", "50mbit/5mbit", "--stats", "stats.json"];
+    let programs = ["--serve", "python3 serve.py", "python3", "fetch.py"];
+    let output = run(folder.path(), &[&options[..], &programs].concat());
+    let text = talk(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let stats = fs::read_to_string(folder.path().join("stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["path"]["backward"]["rate"], "50mbit");
+    assert_eq!(stats["path"]["forward"]["rate"], "5mbit");
+    // A kernel that lists no sockets says nothing of them.
+    let Some(held) = stats["held"].as_array() else { return };
+    let down = held.iter().find(|way| way["direction"] == "down").expect("a download");
+    // 50 Mbit/s of 200 ms.
+    assert_eq!(down["bandwidth_delay_bytes"], 1_250_000.0);
+    let causes: Vec<_> = down["reasons"].as_array().unwrap().iter().collect();
+    let window = causes.iter().find(|reason| reason["cause"] == "receive-window");
+    let said = window.expect("the receive window")["text"].as_str().unwrap();
+    assert!(said.contains("the path holds 1.2 MB in a round trip of 200 ms"), "{said}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("What held it: receive window for"), "{text}");
+}
+
+#[test]
+fn named_links_and_the_format_of_a_profile_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["lab", "--profiles"]);
+    let text = data(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    assert!(text.contains("  lte ") && text.contains("[backward]"), "{text}");
+    // The printed file is a profile.
+    let (_, file) = text.split_once("\n\nname").expect("a file");
+    fs::write(folder.path().join("own.toml"), format!("name{file}")).unwrap();
+    let output = over(folder.path(), &["--link", "own.toml", "--stats", "stats.json"], "true");
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    let stats = fs::read_to_string(folder.path().join("stats.json")).unwrap();
+    assert!(stats.contains("\"20mbit/ip\""), "{stats}");
 }

@@ -15,6 +15,7 @@ mod hostile_folders;
 mod lifecycle;
 mod load;
 mod meaning;
+mod mtu;
 mod observe;
 mod observe_twice;
 mod outputs;

@@ -146,7 +146,7 @@ fn opening(protection: Protection) -> TestResult<Hop> {
     let inbound = Inbound::new(Parameters { spi: 0x1001, suite, key, extended: false }, None)?;
     let [near, far] = plan.through;
     let own = Station { mac: right.mac, ip: far };
-    let underlay = Underlay { own, peer: Station { mac: left.mac, ip: near } };
+    let underlay = Underlay::between(own, Station { mac: left.mac, ip: near });
     let opener = Opener::Esp { inbound: Box::new(inbound), underlay };
     Ok(Hop::opening(opener, Some(plan.lans[1])))
 }

@@ -194,6 +194,14 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The kernel does not say what sockets a node has.
+    #[error("the TCP sockets of node {node} cannot be listed")]
+    Sockets {
+        /// The node's name.
+        node: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// Raw frames could not be had.
     #[error(transparent)]
     Packet(#[from] packet::Error),
@@ -257,6 +265,7 @@ impl Explain for Error {
             | Error::NoIpv6 { .. }
             | Error::Netlink { .. }
             | Error::Setting { .. }
+            | Error::Sockets { .. }
             | Error::NoNetem
             | Error::Unsupported { .. }
             | Error::NoRights { .. }

@@ -41,6 +41,7 @@ mod pcapng;
 mod program;
 mod setting;
 mod steer;
+mod tcp;
 mod wiring;
 
 pub use address::{Addresses, NotPrefix, Prefix};
@@ -59,6 +60,7 @@ pub use options::{Backend, LabOptions, LinkOptions, NodeOptions, UnknownBackend}
 pub use outside::Outside;
 pub use packet::capture::{Captured, Direction};
 pub use program::{Event, HeldSignals, Program, Ready, Running, Stream};
+pub use tcp::TcpSocket;
 pub use wiring::netem_available;
 
 /// The MTU of a link that does not say its own: what the Internet's paths have.

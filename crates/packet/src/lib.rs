@@ -15,6 +15,7 @@
 //! | be the far end of an interface (root) | [`Tap`], [`receive`], [`send`] |
 //! | be all that lies behind an interface, by IP packets | [`Tun`], [`receive`], [`send`] |
 //! | make a node's frames leave as on a wire | [`offload::disable`] |
+//! | have the kernel take ESP out of UDP | [`decapsulate_esp`] |
 //! | tell the time | [`clock`] |
 //! | be scheduled in time | [`thread`], in a user namespace too: [`realtime`] |
 
@@ -23,6 +24,7 @@ mod block_ring;
 pub mod capture;
 pub mod clock;
 mod error;
+mod esp_in_udp;
 mod keeper;
 pub mod memory;
 pub mod offload;
@@ -43,6 +45,7 @@ pub mod vnet;
 pub use batch::{SendBatch, receive, send};
 pub use block_ring::{BlockFrame, BlockFrames, BlockRing, BlockRingOptions, FilterInstruction};
 pub use error::Error;
+pub use esp_in_udp::decapsulate_esp;
 pub use keeper::Keeper;
 pub use poller::{Poller, Readiness};
 pub use pool::{Buffer, Pool, PoolOptions};

@@ -12,20 +12,18 @@ const USUAL_MTU: usize = 1500;
 /// Ethernet's header and a VLAN tag.
 const TAGGED: usize = 18;
 
-/// The protocols of the results, each once, in their order.
-fn protocols(summary: &Summary) -> Vec<Protocol> {
-    let mut all: Vec<Protocol> = Vec::new();
+/// The protocols of the results on their carriers, each once, in their order: the label, and the paper's path.
+fn protocols(summary: &Summary) -> Vec<(String, Topology)> {
+    let mut all: Vec<(String, Topology)> = Vec::new();
     for row in &summary.rows {
-        if !all.contains(&row.point.protocol) {
-            all.push(row.point.protocol);
+        let label = row.point.label();
+        if !all.iter().any(|(known, _)| *known == label) {
+            let Protocol { protection, cipher } = row.point.protocol;
+            let carrier = row.point.carrier();
+            all.push((label, Topology { protection, cipher, carrier, ..Topology::default() }));
         }
     }
     all
-}
-
-fn path(protocol: Protocol) -> Topology {
-    let Protocol { protection, cipher } = protocol;
-    Topology { protection, cipher, ..Topology::default() }
 }
 
 /// What to set for each protocol: MTU and segment size of hosts where the provider carries 1500 bytes, and what to ask
@@ -42,13 +40,12 @@ pub(crate) fn settings(summary: &Summary) -> Table {
     let caption = "What to set: hosts where the provider's access link carries 1500 bytes after Ethernet's header, \
                    or the provider's links so that hosts keep 1500; tagged frames";
     let mut table = Table::new(caption, columns);
-    for protocol in protocols(summary) {
-        let path = path(protocol);
+    for (label, path) in protocols(summary) {
         let (mtu, segment) = largest_segment(&path, USUAL_MTU);
         let whole = FrameSize::of(&path, USUAL_MTU + TAGGED);
-        let carries = if protocol.protection.carries_ethernet() { "Ethernet" } else { "IP" };
+        let carries = if path.carries_ethernet() { "Ethernet" } else { "IP" };
         table.push(Row::new(vec![
-            Cell::text(protocol.to_string()),
+            Cell::text(label),
             Cell::count(mtu as u64),
             Cell::count(segment as u64),
             Cell::count(whole.access.saturating_sub(14) as u64),
@@ -69,7 +66,7 @@ pub(crate) fn changes(summary: &Summary) -> Vec<String> {
         if size > fits {
             let line = format!(
                 "A frame of {size} bytes does not fit {} on an access link of {USUAL_MTU} bytes: the longest is {fits}. Set the MTU of hosts to {}.",
-                row.point.protocol,
+                row.point.label(),
                 largest_segment(&path, USUAL_MTU).0
             );
             if !lines.contains(&line) {

@@ -9,15 +9,13 @@ use wire::ethernet::Address;
 
 /// The addresses that are set aside for such tests (RFC 2544 Appendix C.2.2).
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1)];
-/// Bytes of the longest frame.
-const LONGEST_FRAME: u32 = 2048;
 
 /// A tester on two interfaces of this process's network namespace. Frames go from the Ethernet address of one to
-/// that of the other.
+/// that of the other. `longest`: bytes of the longest frame.
 ///
 /// # Errors
 /// There is no such interface, or raw sockets are not permitted.
-pub(crate) fn open(interfaces: &[String; 2]) -> Result<Tester, Problem> {
+pub(crate) fn open(interfaces: &[String; 2], longest: u32) -> Result<Tester, Problem> {
     let [first, second] = interfaces;
     if first == second {
         let problem = Problem::new(Fault::Caller, format!("`{first}` is one interface, not two"));
@@ -32,9 +30,9 @@ pub(crate) fn open(interfaces: &[String; 2]) -> Result<Tester, Problem> {
             from: ADDRESSES[own],
             to: ADDRESSES[other],
         };
-        Ok(Port::open(&interfaces[own], addressing, LONGEST_FRAME)?)
+        Ok(Port::open(&interfaces[own], addressing, longest)?)
     };
-    Ok(Tester::new([port(0, 1)?, port(1, 0)?], LONGEST_FRAME as usize, Waiting::here()))
+    Ok(Tester::new([port(0, 1)?, port(1, 0)?], longest as usize, Waiting::here()))
 }
 
 /// An interface's Ethernet address, as the kernel says it.
@@ -64,6 +62,6 @@ mod tests {
             assert_eq!(address(name).unwrap_err().fault(), Fault::Caller, "{name}");
         }
         let twice = ["lo".to_owned(), "lo".to_owned()];
-        assert_eq!(open(&twice).unwrap_err().fault(), Fault::Caller);
+        assert_eq!(open(&twice, 2048).unwrap_err().fault(), Fault::Caller);
     }
 }

@@ -10,11 +10,11 @@ use l2vpn::{KernelOptions, OwnOptions, Standing};
 use lab::{Lab, LabOptions};
 use serde::{Deserialize, Serialize};
 use tester::{Addressing, Outcome, Port, Searching, Tester, Trial, Waiting};
-use traffic::Load;
+use traffic::{Load, Sizes};
 use units::{Delay, Rate};
 
 use crate::plan::{PRECISION, search_time};
-use crate::point::{AXES, Backend, Offered, Point};
+use crate::point::{AXES, Backend, Offered, Point, USUAL_FRAME};
 use crate::sample::{Measured, sample};
 
 /// A trial that is asked for.
@@ -76,8 +76,15 @@ fn point_of(fields: &BTreeMap<String, String>) -> Result<Point, Problem> {
         .ok_or_else(|| Problem::new(Fault::Measurement, format!("this is not a point: {fields:?}")))
 }
 
-/// Bytes of the longest frame on any link of a path.
+/// Bytes of the longest frame on any link of a path, without jumbo frames and with them.
 const LONGEST_FRAME: u32 = 2048;
+const LONGEST_JUMBO_FRAME: u32 = 9728;
+
+/// Room for each frame of these points.
+pub(crate) fn longest_frame<'a>(mut points: impl Iterator<Item = &'a Point>) -> u32 {
+    let is_jumbo = |point: &Point| matches!(point.frame, Sizes::Fixed(size) if size > USUAL_FRAME);
+    if points.any(is_jumbo) { LONGEST_JUMBO_FRAME } else { LONGEST_FRAME }
+}
 
 /// Stands a path up and makes its trials.
 fn measure_round(
@@ -88,9 +95,11 @@ fn measure_round(
     let Some((first, _)) = asked.first() else { return Ok(()) };
     let mut lab = Lab::new(job.lab)?;
     let topology = first.topology();
+    let longest = longest_frame(asked.iter().map(|(point, _)| point));
     let standing = match first.backend {
         Backend::Own => {
-            let options = OwnOptions { seed: job.seed, ..OwnOptions::default() };
+            let mut options = OwnOptions { seed: job.seed, ..OwnOptions::default() };
+            options.engine.frame_bytes = options.engine.frame_bytes.max(longest);
             Standing::of_own(&mut lab, &topology, &options)?
         }
         Backend::Kernel | Backend::Guest => {
@@ -111,10 +120,10 @@ fn measure_round(
             to: other.ip,
         };
         let interface = own.interface.clone();
-        Ok(own.node.run(move || Port::open(&interface, addressing, LONGEST_FRAME))??)
+        Ok(own.node.run(move || Port::open(&interface, addressing, longest))??)
     };
     let ports = [open(left, right)?, open(right, left)?];
-    let mut tester = Tester::new(ports, LONGEST_FRAME as usize, Waiting::here());
+    let mut tester = Tester::new(ports, longest as usize, Waiting::here());
     let path = Path { standing: &standing, hops: topology.hops, pseudowire: topology.pseudowire };
     for (point, repeat) in asked {
         if outlet.stopped() {

@@ -7,6 +7,7 @@
 //! | `job`, `measure` | paths stood up one after the other, trials over each |
 //! | `sample`, `summary` | a trial as a sample; what samples come to |
 //! | `present`, `tables`, `pictures` | the answer and its evidence |
+//! | `mtu_table` | MTUs and segment sizes to set, computed |
 //! | `published`, `advice`, `means` | the paper's figures beside ours, what to change, what a figure means |
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod between;
 mod job;
 mod means;
 mod measure;
+mod mtu_table;
 mod pictures;
 mod plan;
 mod point;
@@ -27,5 +29,5 @@ mod tables;
 
 pub use job::workers;
 pub use plan::Plan;
-pub use point::{Backend, Gateway, Network, Offered, Point, Protocol, Ways};
+pub use point::{Backend, Choice, Gateway, Network, Offered, Point, Protocol, Ways};
 pub use study::LinkStudy;

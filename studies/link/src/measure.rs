@@ -33,7 +33,7 @@ impl Plan {
     ) -> Result<End, Problem> {
         let (_, impossible) = self.points()?;
         for (point, reason) in &impossible {
-            let what = format!("{} over {} hops left out: {reason}", point.protocol, point.hops);
+            let what = format!("{} over {} hops left out: {reason}", point.label(), point.hops);
             session.watcher().warning(&what, None);
         }
         let rounds = self.rounds(|point, repeat| !session.is_finished(&point.fields(), repeat))?;
@@ -218,5 +218,5 @@ fn step(point: &Point) -> String {
         Backend::Guest => ", guest",
         Backend::Between => "",
     };
-    format!("{} over {hops}, {} bytes, {}{backend}", point.protocol, point.frame, point.load)
+    format!("{} over {hops}, {} bytes, {}{backend}", point.label(), point.frame, point.load)
 }

@@ -75,7 +75,7 @@ fn plot(title: &str, alt: &str, means: String, x: Axis, lines: Vec<Line>) -> Res
 
 fn name(row: &Row) -> String {
     match row.point.gateway.0 {
-        Some(rate) => format!("{} limited to {rate}", row.point.protocol),
-        None => row.point.protocol.to_string(),
+        Some(rate) => format!("{} limited to {rate}", row.point.label()),
+        None => row.point.label(),
     }
 }

@@ -334,7 +334,10 @@ fn single(options: &Options<'_>, between: &[String]) -> Result<Plan, Problem> {
     let between = match between {
         [] => None,
         [a, b] => {
-            for axis in ["backend", "protocol", "hops", "network", "reach", "gateway"] {
+            for axis in [
+                "backend", "protocol", "hops", "network", "reach", "gateway", "outer", "pppoe",
+                "nat-t",
+            ] {
                 if options.given(axis) {
                     let what =
                         format!("--between measures what is there: --{axis} changes nothing");

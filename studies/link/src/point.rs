@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use fault::{Explain, Fault};
-use seclink::path::{Cipher, Protection, Reach, Topology};
+use seclink::path::{Carrier, Cipher, IpVersion, Protection, Reach, Topology};
 use seclink::plane::GatewayOptions;
 use study::{Axes, axis};
 use thiserror::Error;
@@ -51,6 +51,18 @@ named! {
         One = "one",
         /// Both ways at once.
         Both = "both",
+    }
+}
+
+named! {
+    /// Whether something is there.
+    #[derive(Default)]
+    pub enum Choice: "choice" {
+        /// It is not.
+        #[default]
+        No = "no" | "off",
+        /// It is.
+        Yes = "yes" | "on",
     }
 }
 
@@ -261,6 +273,12 @@ pub struct Point {
     pub gateway: Gateway,
     /// What protects the frames.
     pub protocol: Protocol,
+    /// The Internet Protocol of the tunnels' outer headers.
+    pub outer: IpVersion,
+    /// Whether the tunnels go in PPPoE.
+    pub pppoe: Choice,
+    /// Whether ESP goes in UDP, as behind a NAT.
+    pub nat_traversal: Choice,
     /// Frame sizes in bytes, without check sequence.
     pub frame: Sizes,
     /// Whether frames go one way or both.
@@ -308,12 +326,15 @@ pub(crate) const AXES: Axes<Point> = Axes {
             "PROTOCOLS",
             "Protocols: plain, macsec, esp, l2tp-esp, wireguard, macsec-vxlan; with a cipher as esp:aes-cbc-128-sha1"
         ),
+        axis!("outer", outer, "ipv4", "KINDS", "Outer IP headers of tunnels: ipv4, ipv6", unnamed "ipv4"),
+        axis!("pppoe", pppoe, "no", "CHOICES", "Whether tunnels go in PPPoE, 8 bytes: no, yes", unnamed "no"),
+        axis!("nat-t", nat_traversal, "no", "CHOICES", "Whether ESP goes in UDP, as behind a NAT, 8 bytes: no, yes", unnamed "no"),
         axis!(
             "frame",
             frame,
             "1000",
             "BYTES",
-            "Frame sizes, 64 to 1518 bytes without frame check sequence, or imix"
+            "Frame sizes, 64 to 9014 bytes (jumbo frames) without frame check sequence, or imix"
         ),
         axis!("ways", ways, "one", "KINDS", "Directions in which frames are sent: one, both", unnamed "one"),
         axis!(
@@ -339,6 +360,9 @@ impl Point {
             reach: Reach::EndToEnd,
             gateway: Gateway(None),
             protocol: Protocol::usual(Protection::Plain),
+            outer: IpVersion::V4,
+            pppoe: Choice::No,
+            nat_traversal: Choice::No,
             frame: Sizes::Fixed(1000),
             ways: Ways::One,
             load: Offered::Frames(1000),
@@ -356,7 +380,34 @@ impl Point {
             pseudowire: self.network == Network::Mpls,
             tagged: true,
             gateway: self.gateway.0,
+            carrier: self.carrier(),
         }
+    }
+
+    /// The network under the tunnels.
+    #[must_use]
+    pub fn carrier(&self) -> Carrier {
+        Carrier {
+            ip: self.outer,
+            pppoe: self.pppoe == Choice::Yes,
+            nat_traversal: self.nat_traversal == Choice::Yes,
+        }
+    }
+
+    /// The protocol and what is unusual about the network under it: `esp over IPv6 in PPPoE`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let mut label = self.protocol.to_string();
+        if self.nat_traversal == Choice::Yes {
+            label += " in UDP";
+        }
+        if self.outer == IpVersion::V6 {
+            label += " over IPv6";
+        }
+        if self.pppoe == Choice::Yes {
+            label += " in PPPoE";
+        }
+        label
     }
 
     /// The point as the fields of a sample.
@@ -373,10 +424,18 @@ impl Point {
         format!("wiretax link{} --repeat {repeat} --seed {seed}", AXES.command_line(self))
     }
 
-    /// The one way to name what is the same measurement: plain frames are plain wherever nothing protects them.
+    /// The one way to name what is the same measurement: plain frames are plain wherever nothing protects them, and what
+    /// has no outer IP header or no ESP is the same over either IP version, or behind a NAT.
     pub(crate) fn canonical(mut self) -> Point {
-        if self.protocol.protection == Protection::Plain {
+        let protection = self.protocol.protection;
+        if protection == Protection::Plain {
             self.reach = Reach::EndToEnd;
+        }
+        if !protection.has_outer_ip() {
+            self.outer = IpVersion::V4;
+        }
+        if !protection.has_esp() {
+            self.nat_traversal = Choice::No;
         }
         self
     }
@@ -386,7 +445,10 @@ impl Point {
     pub fn impossible(&self) -> Option<&'static str> {
         use seclink::path::TopologyError;
         if matches!(self.frame, Sizes::Fixed(size) if size > MOST_FRAME) {
-            return Some("a frame is longer than 1518 bytes");
+            return Some("a frame is longer than 9014 bytes");
+        }
+        if self.pppoe == Choice::Yes && matches!(self.backend, Backend::Kernel | Backend::Guest) {
+            return Some("only Wiretax's own engine carries PPPoE (--backend own)");
         }
         Some(match self.topology().check().err()? {
             TopologyError::Hops(_) => "a path has 1 to 8 hops",
@@ -396,12 +458,20 @@ impl Point {
                 "links within a pseudowire carry MPLS: only MACsec can protect each"
             }
             TopologyError::NothingToReach => "nothing is protected",
+            TopologyError::NoOuterIp(_) => "the protocol has no outer IP header",
+            TopologyError::NotInPppoe(_) => {
+                "MACsec protects Ethernet frames, and PPPoE carries IP packets"
+            }
+            TopologyError::NoNatTraversal(_) => "only ESP goes in UDP behind a NAT",
         })
     }
 }
 
-/// Bytes of the longest frame: 1500 of payload, header and tag.
-const MOST_FRAME: usize = 1518;
+/// Bytes of the longest frame: a jumbo frame, its VLAN tag included.
+const MOST_FRAME: usize = 9014;
+
+/// Bytes of the longest frame of points without jumbo frames: 1500 of payload, header and tag.
+pub(crate) const USUAL_FRAME: usize = 1518;
 
 #[cfg(test)]
 mod tests {
@@ -458,5 +528,26 @@ mod tests {
         assert_eq!(point.impossible(), None);
         let every = Point { reach: Reach::EveryHop, ..Point::of_sweep("a") };
         assert_eq!(every.canonical().reach, Reach::EndToEnd);
+        let kernel = Point { backend: Backend::Kernel, pppoe: Choice::Yes, ..Point::of_sweep("a") };
+        assert!(kernel.impossible().is_some_and(|why| why.contains("--backend own")));
+        let macsec = Point { protocol: "macsec".parse().unwrap(), ..Point::of_sweep("a") };
+        let in_pppoe = Point { pppoe: Choice::Yes, ..macsec.clone() };
+        assert!(in_pppoe.impossible().is_some_and(|why| why.contains("PPPoE carries IP packets")));
+        let over_v6 = Point { outer: IpVersion::V6, nat_traversal: Choice::Yes, ..macsec.clone() };
+        assert_eq!(over_v6.canonical(), macsec);
+    }
+
+    #[test]
+    fn the_network_under_a_tunnel_is_named_where_it_is_unusual() {
+        let esp = Point { protocol: "esp".parse().unwrap(), ..Point::of_sweep("a") };
+        let command = esp.command(1, 1);
+        assert!(!command.contains("--outer") && !command.contains("--nat-t"), "{command}");
+        assert_eq!(esp.label(), "esp");
+        let behind =
+            Point { outer: IpVersion::V6, pppoe: Choice::Yes, nat_traversal: Choice::Yes, ..esp };
+        assert_eq!(behind.label(), "esp in UDP over IPv6 in PPPoE");
+        let command = behind.command(1, 1);
+        assert!(command.contains(" --outer ipv6 --pppoe yes --nat-t yes"), "{command}");
+        assert_eq!(AXES.of_fields(&behind.fields(), &Point::of_sweep("a")), Some(behind));
     }
 }

@@ -51,7 +51,7 @@ impl Findings {
     /// A sentence on what a protocol costs: bytes, delay, throughput, CPU time.
     fn cost(&self, protocol: &str) -> Option<String> {
         let rows = self.usual();
-        let own = || rows.iter().copied().filter(|row| row.point.protocol.to_string() == protocol);
+        let own = || rows.iter().copied().filter(|row| row.point.label() == protocol);
         let mut parts = Vec::new();
         if let Some(size) = own().find_map(|row| row.computed) {
             parts.push(format!("{} bytes per frame", signed(size.security() as f64, 0)));
@@ -110,8 +110,8 @@ impl Findings {
     fn compared(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for row in self.usual() {
-            let name = row.point.protocol.to_string();
-            if name != "plain" && !names.contains(&name) {
+            let name = row.point.label();
+            if !name.starts_with("plain") && !names.contains(&name) {
                 names.push(name);
             }
         }
@@ -126,7 +126,7 @@ impl Findings {
         turns: impl Fn(&Row) -> &BTreeMap<u32, f64>,
     ) -> (Vec<(String, f64)>, Ranking) {
         let protected =
-            self.usual().into_iter().filter(|row| row.point.protocol.to_string() != "plain");
+            self.usual().into_iter().filter(|row| !row.point.label().starts_with("plain"));
         let mut rows: Vec<(&Row, f64)> =
             protected.filter_map(|row| Some((row, value(row)?))).collect();
         // Delays at different loads make no ranking.
@@ -138,10 +138,10 @@ impl Findings {
         }
         let mut ranking = Ranking::new(better, MARGIN);
         for (row, _) in &rows {
-            ranking.push_turns(row.point.protocol.to_string(), turns(row));
+            ranking.push_turns(row.point.label(), turns(row));
         }
         (
-            rows.into_iter().map(|(row, value)| (row.point.protocol.to_string(), value)).collect(),
+            rows.into_iter().map(|(row, value)| (row.point.label(), value)).collect(),
             ranking,
         )
     }
@@ -222,8 +222,9 @@ impl Findings {
         let guest = self.summary.delays().filter(|(row, _)| row.point.backend == Backend::Guest);
         let above = guest.filter_map(|(row, plain)| {
             let above = row.median_us?.value - plain?.median_us?.value;
-            let protocol = row.point.protocol.to_string();
-            (protocol != "plain").then(|| format!("{above:.1} thousand under {protocol}"))
+            let protocol = row.point.label();
+            (!protocol.starts_with("plain"))
+                .then(|| format!("{above:.1} thousand under {protocol}"))
         });
         let above: Vec<String> = above.collect();
         (!above.is_empty()).then(|| {
@@ -317,7 +318,7 @@ impl study::Findings for Findings {
         let rows = self.usual();
         let mut figures = Vec::new();
         for protocol in self.compared() {
-            let own = || rows.iter().filter(|row| row.point.protocol.to_string() == protocol);
+            let own = || rows.iter().filter(|row| row.point.label() == protocol);
             if let Some(found) = own().find_map(|row| row.throughput_mbps) {
                 let mut with = own().filter(|row| row.throughput_mbps.is_some());
                 let plain = with.find_map(|row| self.summary.plain_of(row));

@@ -37,7 +37,7 @@ fn not_measured(command: impl Into<String>) -> Counterpart {
 /// Rows of the paper's path and frames.
 fn rows<'a>(summary: &'a Summary, protocol: &'a str) -> impl Iterator<Item = &'a Row> {
     summary.rows.iter().filter(move |row| {
-        row.point.protocol.to_string() == protocol
+        row.point.label() == protocol
             && row.point.network == Network::Mpls
             && row.point.hops == 4
             && row.point.reach == Reach::EndToEnd

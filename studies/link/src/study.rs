@@ -6,7 +6,7 @@ use clap::{Arg, Command, value_parser};
 use fault::Problem;
 use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
-use study::{Commands, End, Number, Options, Session};
+use study::{Commands, Computed, End, Number, Options, Session};
 use tester::Tester;
 use units::Delay;
 
@@ -41,6 +41,9 @@ impl study::Study for LinkStudy {
   wiretax link --protocol macsec,esp:aes-cbc-128-sha1 --load 100mbit,400mbit --repeat 20
   wiretax link --network direct --reach every-hop --protocol plain,macsec --hops 1,2,4,8 --load 1000pps
   wiretax link --protocol esp --gateway 120mbit --load 80mbit,100mbit,120mbit
+  wiretax link --protocol esp,wireguard --outer ipv4,ipv6 --pppoe no,yes --nat-t --load 1000pps
+  wiretax link --mtu-table --pppoe                    MTU and MSS to set for each protocol; measures nothing
+  wiretax link --mtu-table --path-mtu 9000 --protocol wireguard,esp,vxlan --json
   wiretax link --between eth1 eth2 --frame 64,512,1518 --load throughput
   wiretax link --backend guest --protocol macsec,esp,wireguard --load 1000pps
   wiretax link --scale paper --out results/link       the MACsec paper's tables: {}
@@ -71,7 +74,15 @@ sizes exclude the frame check sequence of 4 bytes.",
             .help("Measure the network between two interfaces of this machine, instead of a path in the lab");
         let command = AXES.options(command).args([trial, between]);
         let command = command.mut_arg("protocol", |arg| arg.visible_alias("protocols"));
-        Number::options(NUMBERS, command)
+        // `--pppoe` alone says yes.
+        let command = ["pppoe", "nat-t"].into_iter().fold(command, |command, name| {
+            command.mut_arg(name, |arg| arg.num_args(0..=1).default_missing_value("yes"))
+        });
+        crate::mtu_table::options(Number::options(NUMBERS, command))
+    }
+
+    fn computed(&self, options: &Options<'_>) -> Result<Option<Computed>, Problem> {
+        crate::mtu_table::computed(options)
     }
 
     fn plan(&self, options: &Options<'_>) -> Result<Box<dyn study::Plan>, Problem> {
@@ -147,7 +158,9 @@ impl study::Plan for Ready {
 
     fn open_machine(&mut self) -> Result<bool, Problem> {
         let Some(interfaces) = &self.plan.between else { return Ok(false) };
-        self.tester = Some(crate::between::open(interfaces)?);
+        let points = self.plan.points()?.0;
+        let longest = crate::job::longest_frame(points.iter().map(|(point, _)| point));
+        self.tester = Some(crate::between::open(interfaces, longest)?);
         Ok(true)
     }
 
@@ -233,7 +246,10 @@ mod tests {
             (&["--protocol", "macsek"][..], "no protocol is called `macsek`"),
             (&["--load", "fast"], "`fast` is not a load"),
             (&["--frame", "40"], "`40` is not a frame size"),
-            (&["--frame", "4000"], "longer than 1518"),
+            (&["--frame", "9100"], "`9100` is not a frame size"),
+            (&["--outer", "ipv5"], "`ipv5`"),
+            (&["--protocol", "macsec", "--pppoe"], "PPPoE carries IP packets"),
+            (&["--protocol", "esp", "--pppoe", "--backend", "kernel"], "own engine carries PPPoE"),
             (&["--hops", "9"], "1 to 8 hops"),
             (&["--trial", "0s"], "a trial of"),
             (&["--between", "a", "b", "--hops", "2"], "--hops changes nothing"),

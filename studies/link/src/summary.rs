@@ -127,6 +127,7 @@ impl Summary {
             gateway: Gateway(None),
             ..row.point.clone()
         };
+        let plain = plain.canonical();
         self.rows.iter().find(|other| other.point == plain)
     }
 
@@ -249,7 +250,7 @@ fn fitted(point: &Point, cells: &BTreeMap<u8, Vec<f64>>) -> Option<PerHop> {
     };
     Some(PerHop {
         backend: point.backend.name().to_owned(),
-        protocol: point.protocol.to_string(),
+        protocol: point.label(),
         reach: point.reach,
         frame: point.frame,
         load: point.load.to_string(),

@@ -56,7 +56,7 @@ impl Apart {
 
     fn cells(&self, row: &Row) -> Vec<Cell> {
         let own = self.columns.iter().map(|(_, of)| Cell::text(of(&row.point)));
-        std::iter::once(Cell::text(row.point.protocol.to_string())).chain(own).collect()
+        std::iter::once(Cell::text(row.point.label())).chain(own).collect()
     }
 }
 
@@ -187,7 +187,7 @@ fn sizes(summary: &Summary) -> Option<Table> {
     let mut known = Vec::new();
     for row in &summary.rows {
         let Some(size) = row.computed else { continue };
-        let key = (row.point.protocol, size, row.counted.is_some());
+        let key = (row.point.label(), size, row.counted.is_some());
         if row.point.backend == Backend::Between || known.contains(&key) {
             continue;
         }
@@ -198,7 +198,7 @@ fn sizes(summary: &Summary) -> Option<Table> {
             Some([access, core]) => format!("{access:.1} and {core:.1}"),
         };
         table.push(report::Row::new(vec![
-            Cell::text(row.point.protocol.to_string()),
+            Cell::text(row.point.label()),
             Cell::count(size.offered as u64),
             Cell::count(size.access as u64),
             Cell::count(size.core as u64),

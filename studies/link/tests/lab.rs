@@ -66,6 +66,26 @@ fn every_protocol_has_its_bytes() -> TestResult {
     Ok(())
 }
 
+/// Tunnels over IPv6, in PPPoE and behind a NAT, and jumbo frames: bytes are those of the formats.
+fn networks_under_tunnels() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    let sweep = json!({ "name": "x", "protocol": ["plain", "esp", "l2tp-esp", "wireguard", "macsec-vxlan"],
+        "outer": ["ipv4", "ipv6"], "pppoe": ["no", "yes"], "nat-t": ["no", "yes"],
+        "frame": ["1000", "9014"], "load": ["1000pps"], "repeat": 1 });
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
+    let run = Run::open(&results)?;
+    // By frame: plain with PPPoE and without; ESP and L2TP over eight networks; the others over four.
+    assert_eq!(run.samples.len(), 2 * (2 + 2 * 8 + 2 * 4));
+    for sample in &run.samples {
+        assert_eq!(sample.outcome, Outcome::Completed, "{}", sample.key());
+        assert_eq!(sample.values["received"], 100.0, "{}: {:?}", sample.key(), sample.labels);
+        assert_eq!(sample.values["access_bytes"], sample.values["computed_access_bytes"]);
+        assert_eq!(sample.values["core_bytes"], sample.values["computed_core_bytes"]);
+    }
+    Ok(())
+}
+
 /// A path of any length carries frames, protected end to end or on every hop, both ways.
 fn hops_and_ways() -> TestResult {
     let folder = tempfile::tempdir()?;
@@ -125,6 +145,7 @@ fn what_is_resumed_repeats_nothing() -> TestResult {
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("every_protocol_has_its_bytes", every_protocol_has_its_bytes),
+        Test::inside("networks_under_tunnels", networks_under_tunnels),
         Test::inside("hops_and_ways", hops_and_ways),
         Test::inside("a_slow_gateway_loses", a_slow_gateway_loses),
         Test::inside("what_is_resumed_repeats_nothing", what_is_resumed_repeats_nothing),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use units::{Delay, Probability, Rate};
 
-use super::path::QueueArg;
+use super::path::{PerWay, QueueArg};
 use crate::exit::{Exit, epilogue};
 use crate::options::LinkBackend;
 use crate::value::value;
@@ -22,14 +22,18 @@ fn end_of_help() -> String {
     epilogue(
         "Examples:
   wiretax lab --rtt 50ms --loss 1% --rate 20mbit --serve 'iperf3 -s -1' -- iperf3 -c server
+  wiretax lab --rtt 30ms --rate 20mbit/5mbit --serve 'iperf3 -s -1' -- iperf3 -c server -R
   wiretax lab --link lte --serve 'python3 -m http.server 80' -- curl -so /dev/null http://server/
   wiretax lab --trace-down att.down --trace-up att.up --rtt 40ms --pcap run.pcapng --shell client
   sudo wiretax lab --rtt 300ms --outside -- curl -sI https://example.org
 
 The program runs on the node `client`, the command of --serve on the node `server`, which programs
 reach by that name (its IPv6 address is called server6). They see themselves as root, whose rights
-end at the lab, with an empty /run and no other network. The counters of the path go to stderr at
-the end.
+end at the lab, with an empty /run and no other network. Down is from the server to the client.
+
+At the end the counters of the path go to stderr. Where a TCP connection did not fill the path, they
+say what held it: receive window, send buffer, queue, loss or the emulator, each as it was counted.
+`--profiles` lists the named links and shows the format of a profile file.
 
 The exit status is the program's own: 128 + n if signal n ended it, 127 if there is no such
 program. Signals go to the program. One that runs on for 5 s after SIGTERM, or until a second one, is
@@ -44,7 +48,7 @@ killed: 143. If it did not run:",
 pub struct LabCommandArgs {
     /// The program to run on the node `client`, with its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments,
-          required_unless_present = "shell", conflicts_with = "shell")]
+          required_unless_present_any = ["shell", "profiles"], conflicts_with_all = ["shell", "profiles"])]
     pub program: Vec<OsString>,
     #[command(flatten)]
     pub path: PathArgs,
@@ -57,6 +61,9 @@ pub struct LabCommandArgs {
     /// Give the node `client` the machine's own network, through the path (needs root and nft)
     #[arg(long, help_heading = "Programs")]
     pub outside: bool,
+    /// List the named links and the format of a profile file, and run nothing
+    #[arg(long, help_heading = "Path", conflicts_with_all = ["serve", "shell", "outside", "pcap", "stats"])]
+    pub profiles: bool,
     /// Write the packets at the node `client` to this file (pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub pcap: Option<PathBuf>,
@@ -72,15 +79,21 @@ pub struct PathArgs {
     /// Round-trip time, half each way, as 50ms
     #[arg(long, value_parser = value::<Delay>, value_name = "TIME")]
     pub rtt: Option<Delay>,
-    /// Frames lost each way, as 1%
-    #[arg(long, value_parser = value::<Probability>, value_name = "SHARE")]
-    pub loss: Option<Probability>,
-    /// Rate each way, as 20mbit (of Ethernet frames; 20mbit/ip counts IP packets)
+    /// Frames lost each way, as 1%; or down/up, as 1%/0.1%
+    #[arg(long, value_parser = value::<PerWay<Probability>>, value_name = "SHARE")]
+    pub loss: Option<PerWay<Probability>>,
+    /// Rate each way, as 20mbit (of Ethernet frames; 20mbit/ip counts IP packets); or down/up, as 20mbit/5mbit
+    #[arg(long, value_parser = value::<PerWay<Rate>>, value_name = "RATE")]
+    pub rate: Option<PerWay<Rate>>,
+    /// Rate to the client, in place of that of --rate
     #[arg(long, value_parser = value::<Rate>, value_name = "RATE")]
-    pub rate: Option<Rate>,
-    /// Queue each way: packets as 1000, bytes as 64kB, codel or unlimited [default: 1000]
-    #[arg(long, value_parser = value::<QueueArg>, value_name = "QUEUE")]
-    pub queue: Option<QueueArg>,
+    pub down: Option<Rate>,
+    /// Rate to the server, in place of that of --rate
+    #[arg(long, value_parser = value::<Rate>, value_name = "RATE")]
+    pub up: Option<Rate>,
+    /// Queue each way: packets as 1000, bytes as 64kB, codel or unlimited; or down/up [default: 1000]
+    #[arg(long, value_parser = value::<PerWay<QueueArg>>, value_name = "QUEUE")]
+    pub queue: Option<PerWay<QueueArg>>,
     /// A named link (lan, wlan, cable, lte, 3g, satellite; 3g-0.9, bus and others of `wiretax page`), or a
     /// profile file (TOML); the options above and below change it
     #[arg(long, value_name = "LINK")]

@@ -1,7 +1,9 @@
 //! `wiretax lab`: any programs over an emulated path, without root.
 
 mod args;
+mod hold;
 mod path;
+mod profiles;
 mod serve;
 mod summary;
 
@@ -9,7 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path as FilePath;
 use std::process::{ExitCode, ExitStatus};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ::lab::{
     Capture, EnterOptions, HeldSignals, Lab, LabOptions, Link, LinkOptions, Node, Outside, Program,
@@ -21,8 +23,14 @@ use units::counted;
 
 pub use self::args::LabCommandArgs;
 use self::args::Side;
+use self::hold::{Seen, Watch};
 use self::serve::Served;
 use crate::diagnostics::Diagnostics;
+use crate::exit::Exit;
+use crate::output::say_text;
+
+/// Columns of the text at the end.
+const COLUMNS: usize = 80;
 
 /// What shells say of a program that is not there, and of one that cannot be executed.
 const NOT_FOUND: u8 = 127;
@@ -30,6 +38,10 @@ const NOT_EXECUTED: u8 = 126;
 
 /// Runs the program over the path; its exit status is ours.
 pub fn lab(args: &LabCommandArgs, diagnostics: &Diagnostics) -> Result<ExitCode, Problem> {
+    if args.profiles {
+        say_text(&profiles::text())?;
+        return Ok(Exit::Done.into());
+    }
     let path = path::path(&args.path)?;
     ::lab::enter(&EnterOptions::new().keep_rights(args.outside))?;
     // Before any thread is started: they are for the program from now on.
@@ -54,14 +66,16 @@ pub fn lab(args: &LabCommandArgs, diagnostics: &Diagnostics) -> Result<ExitCode,
             return Ok(code.into());
         }
     };
+    let watch = Watch::start(&bench.client, &bench.server);
     let status = running.wait_with(&held);
     let took = began.elapsed();
+    let seen = watch.and_then(Watch::end);
     drop(running);
     if let Some(served) = served {
         served.note_ended(diagnostics);
         served.end();
     }
-    bench.finish(args, &path, status, took, diagnostics)?;
+    bench.finish(args, &path, &Ended { code: code_of(status), took, seen }, diagnostics)?;
     Ok(code_of(status).into())
 }
 
@@ -89,6 +103,13 @@ fn is_on_path(program: &OsStr) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has_folder = FilePath::new(program).components().count() > 1;
     has_folder || std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+}
+
+/// The program's exit code, its duration and its connections.
+struct Ended {
+    code: u8,
+    took: Duration,
+    seen: Option<Seen>,
 }
 
 /// Two nodes and the path between them.
@@ -194,8 +215,7 @@ impl Bench {
         self,
         args: &LabCommandArgs,
         path: &Path,
-        status: ExitStatus,
-        took: std::time::Duration,
+        ended: &Ended,
         diagnostics: &Diagnostics,
     ) -> Result<(), Problem> {
         if let Some(capture) = self.capture {
@@ -207,17 +227,24 @@ impl Bench {
                 ));
             }
         }
-        match self.link.stats() {
-            Ok(stats) => summary::say(&stats, diagnostics),
+        let stats = match self.link.stats() {
+            Ok(stats) => {
+                summary::say(&stats, diagnostics);
+                Some(stats)
+            }
             Err(::lab::Error::NoStats) => {
-                diagnostics.note("no counters: netem does not report any")
+                diagnostics.note("no counters: netem does not report any");
+                None
             }
             Err(error) => return Err(error.into()),
+        };
+        let held = ended.seen.as_ref().map(|seen| hold::held(seen, path, stats.as_ref()));
+        for way in held.iter().flatten() {
+            diagnostics.notes(&way.text(COLUMNS));
         }
         match (self.stats, &args.stats) {
             (Some(to), Some(file)) => {
-                let ended = summary::Ended { code: code_of(status), took };
-                summary::write((to, file), path, self.link.stats().ok().as_ref(), ended)
+                summary::write((to, file), path, (stats.as_ref(), held.as_deref()), ended)
             }
             _ => Ok(()),
         }

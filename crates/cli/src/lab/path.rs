@@ -47,6 +47,43 @@ impl FromStr for QueueArg {
     }
 }
 
+/// A value for each way: one for both, or two with a slash between, the way down first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerWay<T> {
+    /// From the server to the client.
+    pub down: T,
+    /// From the client to the server.
+    pub up: T,
+}
+
+impl<T: FromStr + Clone> FromStr for PerWay<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        let both = match text.parse::<T>() {
+            Ok(both) => return Ok(PerWay { down: both.clone(), up: both }),
+            Err(error) => error,
+        };
+        // A value may have a slash of its own, as 20mbit/ip.
+        let halves = text.match_indices('/').find_map(|(at, slash)| {
+            let (down, up) = (text.get(..at)?, text.get(at + slash.len()..)?);
+            Some(PerWay { down: down.parse().ok()?, up: up.parse().ok()? })
+        });
+        halves.ok_or_else(|| {
+            // The wrong half of two says why. The part behind a slash may be no value, as in 20mbit/tcp.
+            let halves = text.split_once('/').map(|(down, up)| [down, up]);
+            let are_values =
+                |halves: &[&str; 2]| halves.iter().all(|half| half.starts_with(is_digit));
+            let halves = halves.filter(are_values).into_iter().flatten();
+            halves.map(str::parse::<T>).find_map(Result::err).unwrap_or(both)
+        })
+    }
+}
+
+const fn is_digit(letter: char) -> bool {
+    letter.is_ascii_digit()
+}
+
 /// The path that the options ask for.
 ///
 /// # Errors
@@ -56,15 +93,17 @@ pub fn path(args: &PathArgs) -> Result<Path, Problem> {
     if let Some(rtt) = args.rtt {
         (path.forward.delay, path.backward.delay) = rtt.split_round_trip();
     }
-    for way in [&mut path.forward, &mut path.backward] {
-        if let Some(loss) = args.loss {
-            way.loss = loss.into();
-        }
-        if let Some(rate) = args.rate {
+    if let Some(loss) = args.loss {
+        (path.forward.loss, path.backward.loss) = (loss.up.into(), loss.down.into());
+    }
+    if let Some(PerWay { down: QueueArg(down), up: QueueArg(up) }) = args.queue {
+        (path.forward.queue, path.backward.queue) = (up, down);
+    }
+    let up = args.up.or(args.rate.map(|rate| rate.up));
+    let down = args.down.or(args.rate.map(|rate| rate.down));
+    for (rate, way) in [(up, &mut path.forward), (down, &mut path.backward)] {
+        if let Some(rate) = rate {
             way.rate = Some(rate.into());
-        }
-        if let Some(QueueArg(queue)) = args.queue {
-            way.queue = queue;
         }
     }
     for (file, way) in [(&args.trace_up, &mut path.forward), (&args.trace_down, &mut path.backward)]
@@ -136,6 +175,48 @@ mod tests {
             assert_eq!(of(&["--queue", text]).unwrap().backward.queue, queue, "{text}");
         }
         assert!("much".parse::<QueueArg>().is_err());
+    }
+
+    #[test]
+    fn the_way_down_comes_first() {
+        let rate = |text: &str| Some(text.parse::<units::Rate>().unwrap().into());
+        for (options, down, up) in [
+            (&["--rate", "20mbit/5mbit"][..], "20mbit", "5mbit"),
+            (&["--rate", "20mbit/ip/5mbit/ip"], "20mbit/ip", "5mbit/ip"),
+            (&["--rate", "20mbit/5mbit/wire"], "20mbit", "5mbit/wire"),
+            (&["--rate", "20mbit/ip"], "20mbit/ip", "20mbit/ip"),
+            (&["--down", "20mbit", "--up", "5mbit"], "20mbit", "5mbit"),
+            (&["--rate", "20mbit", "--up", "1mbit/ip"], "20mbit", "1mbit/ip"),
+            (&["--rate", "20mbit/5mbit", "--down", "9mbit"], "9mbit", "5mbit"),
+        ] {
+            let path = of(options).unwrap();
+            assert_eq!(
+                (path.backward.rate, path.forward.rate),
+                (rate(down), rate(up)),
+                "{options:?}"
+            );
+        }
+        let lte = of(&["--link", "lte", "--up", "1mbit"]).unwrap();
+        assert_eq!(lte.forward.rate, rate("1mbit"));
+        assert_eq!(lte.backward.rate, linkmodel::profile("lte").unwrap().backward.rate);
+        let path = of(&["--loss", "2%/0.5%", "--queue", "64kB/10"]).unwrap();
+        assert_eq!((path.backward.loss.mean(), path.forward.loss.mean()), (0.02, 0.005));
+        assert_eq!(path.backward.queue, Queue::Bytes(Bytes(64_000)));
+        assert_eq!(path.forward.queue, Queue::Packets(10));
+    }
+
+    #[test]
+    fn the_half_that_is_wrong_says_why() {
+        for (text, why) in [
+            ("20mbit/5", "no unit"),
+            ("20/5mbit", "no unit"),
+            ("20mbit/tcp", "/eth, /ip or /wire"),
+            ("20mbit/5mbit/1mbit", "20mbit/5mbit/1mbit"),
+            ("/", "/eth, /ip or /wire"),
+        ] {
+            let error = text.parse::<PerWay<units::Rate>>().unwrap_err().to_string();
+            assert!(error.contains(why) || text.contains(why), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path as FilePath;
-use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{DropCause, Path};
@@ -12,13 +11,9 @@ use pump::{DirectionStats, Stats};
 use serde_json::json;
 use units::counted;
 
+use super::Ended;
+use super::hold::Held;
 use crate::diagnostics::Diagnostics;
-
-/// How the program ended, and after how long.
-pub struct Ended {
-    pub code: u8,
-    pub took: Duration,
-}
 
 /// Prints the counters of both directions, and how late frames left.
 pub fn say(stats: &Stats, diagnostics: &Diagnostics) {
@@ -110,14 +105,15 @@ pub fn open(file: &FilePath) -> Result<OutFile, Problem> {
 pub fn write(
     (mut to, file): (OutFile, &FilePath),
     path: &Path,
-    stats: Option<&Stats>,
-    ended: Ended,
+    (stats, held): (Option<&Stats>, Option<&[Held]>),
+    ended: &Ended,
 ) -> Result<(), Problem> {
     let all = json!({
         "path": path,
         "exit_status": ended.code,
         "seconds": ended.took.as_secs_f64(),
         "stats": stats,
+        "held": held,
     });
     let text = serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n";
     to.write_all(text.as_bytes())

@@ -10,7 +10,7 @@ use lab::{Backend, Lab, LabOptions};
 use observe::reading::HandOver;
 use record::{Finished, Manifest, PlanFiles, Recorder};
 use serde_json::{Map, Value};
-use study::{End, Options, Plan, Session, Study, Watcher, quoted};
+use study::{Computed, End, Options, Plan, Session, Study, Watcher, quoted};
 use units::counted;
 
 use super::results::{OTHER_VERSION, Questions, Results, View};
@@ -21,7 +21,7 @@ use crate::exit::{Exit, Outcome};
 use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
 use crate::options::{JsonArg, LabArgs, OutArgs};
-use crate::output::{say, terminal_width};
+use crate::output::{say, say_json, say_text, terminal_width};
 use crate::rights;
 
 /// The option that names the folder of the drivers' sources.
@@ -58,6 +58,9 @@ pub fn one_study(
     diagnostics: &Diagnostics,
 ) -> Outcome {
     let options = Options::new(matches);
+    if let Some(computed) = study.computed(&options)? {
+        return show_computed(&computed, matches);
+    }
     say_sources(study, matches, diagnostics)?;
     let out = OutArgs::from_arg_matches(matches).blame(Fault::Caller)?;
     let shaped = command::plan_options(study).iter().any(|name| options.given(name));
@@ -92,6 +95,18 @@ pub fn one_study(
         qlog: options.get("qlog"),
     };
     measure(measurement, diagnostics)
+}
+
+/// Prints an answer that needed no measurement.
+fn show_computed(computed: &Computed, matches: &ArgMatches) -> Outcome {
+    match JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json {
+        true => {
+            let text = serde_json::to_string_pretty(&computed.json).blame(Fault::Results)?;
+            say_json(&format!("{text}\n"))?;
+        }
+        false => say_text(&computed.text)?,
+    }
+    Ok(Exit::Done)
 }
 
 /// Says which drivers' sources are used, where a study has an option for them: once, and not again by the process that

@@ -114,7 +114,7 @@ impl Rig {
 
     /// What the far tester is to get of it.
     pub fn arriving(&self, way: Way, sent: &[u8]) -> Vec<u8> {
-        if self.topology.protection.carries_ethernet() {
+        if self.topology.carries_ethernet() {
             return sent.to_vec();
         }
         let [first, last] = self.plan.lans;
@@ -154,7 +154,7 @@ impl Rig {
 pub fn frame(topology: &Topology, plan: &Plan, way: Way, number: u64, len: usize) -> Vec<u8> {
     let [first, last] = plan.lans;
     let (near, far) = if way == Way::Forward { (first, last) } else { (last, first) };
-    let to = if topology.protection.carries_ethernet() { far.host } else { near.own };
+    let to = if topology.carries_ethernet() { far.host } else { near.own };
     let tag = [&[0x81, 0][..], &VLAN.to_be_bytes()].concat();
     let tag = if topology.tagged { &tag[..] } else { &[] };
     let head = [&to.0[..], &near.host.0, tag, &[8, 0]].concat();

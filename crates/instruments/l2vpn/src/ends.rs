@@ -3,9 +3,10 @@
 //! Links are counted from the left: 0 is the first tester's, 1 to `hops` are the path's, `hops + 1` is the second
 //! tester's. Link k joins node k - 1 and node k.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use seclink::path::{Protection, Reach, Role, Topology};
+use seclink::path::{IpVersion, Protection, Reach, Role, Topology};
+use seclink::plane::address;
 use units::named;
 use wire::ethernet::Address;
 use wire::macsec::Sci;
@@ -16,8 +17,8 @@ pub const VLAN: u16 = 10;
 /// The pseudowire's own label: a second one below that of each link, where no control word says what follows.
 pub const PSEUDOWIRE_LABEL: u32 = 500;
 
-/// Bytes of the longest packet on every link: Ethernet frames of 1518 bytes and all that is put around them.
-pub const MTU: u32 = 2000;
+/// Bytes of the longest packet on every link: jumbo frames and all that is put around them.
+pub const MTU: u32 = 9500;
 
 /// The salt of MACsec's extended packet numbers: each way of a span has a key of its own, so that one is enough.
 pub const SALT: [u8; 12] = [0x5a; 12];
@@ -140,7 +141,7 @@ pub const fn gateway_mac(topology: &Topology, side: Side) -> Address {
 /// routed.
 #[must_use]
 pub const fn next_hop(topology: &Topology, side: Side) -> Address {
-    match topology.protection.carries_ethernet() {
+    match topology.carries_ethernet() {
         true => tester_mac(topology, side.other()),
         false => gateway_mac(topology, side),
     }
@@ -233,10 +234,10 @@ impl Span {
         self.index(direction)
     }
 
-    /// The address of one end, in a network of 24 bits.
+    /// The address of one end: in an IPv4 network of 24 bits, or in an IPv6 network of 64.
     #[must_use]
-    pub const fn ip(&self, side: Side) -> Ipv4Addr {
-        link_ip(self.number, side)
+    pub const fn ip(&self, version: IpVersion, side: Side) -> IpAddr {
+        address(version, self.number, side.number())
     }
 
     /// The security parameters index of what goes this way.
@@ -344,11 +345,12 @@ mod tests {
             let sides = || Side::ALL.iter().copied();
             for (link, ends) in (1..).zip(&plan.links) {
                 for (side, station) in sides().zip(ends) {
-                    assert_eq!((station.mac, station.ip), (mac(link, side), link_ip(link, side)));
+                    let ip = IpAddr::V4(link_ip(link, side));
+                    assert_eq!((station.mac, station.ip), (mac(link, side), ip));
                 }
             }
             for ((side, ip), lan) in sides().zip(plan.through).zip(plan.lans) {
-                assert_eq!(ip, link_ip(0, side));
+                assert_eq!(ip, IpAddr::V4(link_ip(0, side)));
                 assert_eq!(lan.own, gateway_mac(&path, side));
                 assert_eq!(lan.host, tester_mac(&path, side));
                 assert_eq!(lan.vlan, tagged.then_some(VLAN));

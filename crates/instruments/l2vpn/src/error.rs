@@ -25,6 +25,9 @@ pub enum Error {
     /// The kernel, or what configures it, lacks what the path is made of.
     #[error("this needs {}, which the kernel here does not have", .0.join(", "))]
     Lacking(Vec<&'static str>),
+    /// The kernel's features are not made a path in PPPoE of here.
+    #[error("the kernel's features carry no PPPoE here")]
+    NoPppoe,
     /// A program refused what it was to configure.
     #[error("{program} on node {node} failed{}", wrote(.said))]
     Program {
@@ -84,7 +87,7 @@ impl Explain for Error {
             Error::Key(error) => error.fault(),
             Error::Lab(error) => error.fault(),
             Error::Packet(error) => error.fault(),
-            Error::NoLink { .. } => Fault::Caller,
+            Error::NoLink { .. } | Error::NoPppoe => Fault::Caller,
             Error::Plane(error) => error.fault(),
             Error::Engine(error) => error.fault(),
             Error::Lacking(_) | Error::Program { .. } | Error::Netlink { .. } => Fault::Machine,
@@ -103,6 +106,7 @@ impl Explain for Error {
             Error::Lacking(_) => {
                 Some("the guest's kernel has it: `make guest` once, then `--backend guest`".into())
             }
+            Error::NoPppoe => Some("take `--backend own`".into()),
             Error::NoLink { hops, .. } => Some(format!("ask for 1 to {hops}").into()),
             _ => None,
         }

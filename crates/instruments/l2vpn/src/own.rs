@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use crate::ends::{self, VLAN, gateway_mac, link_ip, mac, tester_mac};
     use seclink::path::Protection;
+    use std::net::IpAddr;
 
     #[test]
     fn the_engine_has_the_plan_that_the_kernels_paths_have() {
@@ -128,14 +129,14 @@ mod tests {
             for (number, link) in (1..).zip(&plan.links) {
                 for (station, side) in link.iter().zip(Side::ALL) {
                     assert_eq!(station.mac, mac(number, *side));
-                    assert_eq!(station.ip, link_ip(number, *side));
+                    assert_eq!(station.ip, IpAddr::V4(link_ip(number, *side)));
                 }
             }
             for (side, (lan, through)) in Side::ALL.iter().zip(plan.lans.iter().zip(plan.through)) {
                 assert_eq!(lan.own, gateway_mac(&topology, *side));
                 assert_eq!(lan.host, tester_mac(&topology, *side));
                 assert_eq!(lan.vlan, tagged.then_some(VLAN));
-                assert_eq!(through, link_ip(0, *side));
+                assert_eq!(through, IpAddr::V4(link_ip(0, *side)));
             }
         }
         assert_eq!(plane::VLAN, VLAN);

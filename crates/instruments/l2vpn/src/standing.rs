@@ -87,13 +87,17 @@ impl Standing {
     /// A path out of the kernel's features.
     ///
     /// # Errors
-    /// [`Error::Topology`]; [`Error::Lacking`] if the kernel has no such features; what it refuses.
+    /// [`Error::Topology`]; [`Error::NoPppoe`]; [`Error::Lacking`] if the kernel has no such features; what it
+    /// refuses.
     pub fn of_kernel(
         lab: &mut Lab,
         topology: &Topology,
         options: &KernelOptions,
     ) -> Result<Standing, Error> {
         topology.check()?;
+        if topology.carrier.pppoe {
+            return Err(Error::NoPppoe);
+        }
         let lacking = crate::kernel::lacking(topology)?;
         if !lacking.is_empty() {
             return Err(Error::Lacking(lacking));

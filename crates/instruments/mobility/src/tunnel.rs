@@ -1,7 +1,7 @@
 //! What protects the frames between the edges, or between the host and the far edge.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use daemons::Daemon;
@@ -185,7 +185,7 @@ fn wireguard(
             port,
             private: private(sends),
             peer: PublicKey::of(&private(takes))?,
-            endpoint: SocketAddrV4::new(other, port),
+            endpoint: SocketAddr::new(other.into(), port),
         });
         script.apply(node)?;
     }
@@ -326,7 +326,7 @@ fn host_wireguard(nodes: &Nodes, layout: Layout, seed: u64) -> Result<(), Error>
         port: HOST_PORT,
         private: private(Direction::Forward),
         peer: PublicKey::of(&private(Direction::Backward))?,
-        endpoint: SocketAddrV4::new(layout.tunnel_gateway(), HOST_PORT),
+        endpoint: SocketAddr::new(layout.tunnel_gateway().into(), HOST_PORT),
     });
     script.apply(&nodes.host)?;
     let mut script = Script::new();
@@ -340,7 +340,7 @@ fn host_wireguard(nodes: &Nodes, layout: Layout, seed: u64) -> Result<(), Error>
         private: private(Direction::Backward),
         peer: PublicKey::of(&private(Direction::Forward))?,
         // Until the host has spoken.
-        endpoint: SocketAddrV4::new(layout.kept(), HOST_PORT),
+        endpoint: SocketAddr::new(layout.kept().into(), HOST_PORT),
     });
     script.apply(&nodes.far)?;
     Ok(())

@@ -9,6 +9,9 @@ use units::Delay;
 use crate::Error;
 use crate::layout::{Site, label, link};
 
+/// Bytes of the longest packet on every link: Ethernet frames of 1518 bytes and all that is put around them.
+const MTU: u32 = 2000;
+
 /// The nodes of a bed.
 #[derive(Debug, Clone)]
 pub(crate) struct Nodes {
@@ -63,7 +66,7 @@ pub(crate) fn build(lab: &mut Lab, delay: Delay, cables: [bool; 2]) -> Result<No
         };
         let options = LinkOptions {
             backend: if is_delayed { Backend::Netem } else { Backend::Direct },
-            mtu: ends::MTU,
+            mtu: MTU,
             // Neighbours are found, not known: that is part of what is measured.
             arp: true,
             addresses: Addresses::none(),

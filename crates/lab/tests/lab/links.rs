@@ -19,6 +19,7 @@ pub fn tests() -> Vec<Test> {
     vec![
         Test::new("udp_takes_the_round_trip_time", udp_takes_the_round_trip_time),
         Test::new("tcp_over_ipv4_and_ipv6", tcp_over_ipv4_and_ipv6),
+        Test::new("the_sockets_of_a_connection_are_listed_at_both_ends", sockets),
         Test::new("bulk_data_arrives_whole_in_frames_of_the_mtu", bulk),
         Test::new("a_changed_path_is_in_force_at_once", changed_path),
         Test::new("a_chain_of_nodes_routes", chain),
@@ -130,6 +131,33 @@ fn tcp_over_ipv4_and_ipv6() -> TestResult {
             IpAddr::V6(_) => IpAddr::V6(client.addr6()?),
         };
         assert_eq!(from, expected);
+    }
+    Ok(())
+}
+
+/// Over either IP version: each end is the other's peer, and what is sent is counted.
+fn sockets() -> TestResult {
+    let (_lab, client, server, _) = pair("2ms")?;
+    assert!(client.tcp_sockets()?.is_empty());
+    for address in [IpAddr::V4(server.addr4()?), IpAddr::V6(server.addr6()?)] {
+        let listener = server.run(move || TcpListener::bind((address, 0)))??;
+        let to = listener.local_addr()?;
+        let mut stream = client.run(move || TcpStream::connect_timeout(&to, WAIT))??;
+        let (mut served, _) = listener.accept()?;
+        stream.write_all(&[7; 5000])?;
+        served.read_exact(&mut [0; 5000])?;
+        let find = |node: &Node, local: SocketAddr| -> TestResult<lab::TcpSocket> {
+            let all = node.tcp_sockets()?;
+            let found = all.iter().find(|socket| socket.local == local).cloned();
+            found.ok_or_else(|| format!("{local} is not among {all:?}").into())
+        };
+        let (near, far) = (find(&client, stream.local_addr()?)?, find(&server, to)?);
+        assert_eq!((near.remote, far.remote), (to, stream.local_addr()?));
+        assert!(near.send_buffer > Some(0) && far.receive_buffer > Some(0), "{near:?} {far:?}");
+        // Up to tcpi_bytes_received, at 128.
+        let received = far.info.get(128..136).and_then(|bytes| bytes.first_chunk::<8>());
+        assert_eq!(received.map(|bytes| u64::from_ne_bytes(*bytes)), Some(5000));
+        assert_ne!(near.cookie, far.cookie);
     }
     Ok(())
 }

@@ -104,6 +104,15 @@ pub trait Study: Sync {
         command
     }
 
+    /// The answer to options that ask for what is computed, and not measured; `None` if they do not.
+    ///
+    /// # Errors
+    /// The options ask for what cannot be.
+    fn computed(&self, options: &Options<'_>) -> Result<Option<Computed>, Problem> {
+        let _ = options;
+        Ok(None)
+    }
+
     /// The plan that the options ask for.
     ///
     /// # Errors
@@ -146,6 +155,15 @@ pub trait Study: Sync {
 
     /// The figures that its document published, and what stands beside each: see [`figures`].
     fn published(&self) -> &'static str;
+}
+
+/// An answer that needs no measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Computed {
+    /// For a terminal of 80 columns.
+    pub text: String,
+    /// The same as data.
+    pub json: Value,
 }
 
 /// What is to be measured, ready to be.

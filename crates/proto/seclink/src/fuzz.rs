@@ -7,7 +7,7 @@ pub use session::session as mka_session;
 use crate::macsec::{
     Association, Confidentiality, Dropped, Extended, Receive, ReceiveAssociation, Suite, Validation,
 };
-use crate::path::{Cipher, Protection, Reach, Topology};
+use crate::path::{Carrier, Cipher, IpVersion, Protection, Reach, Topology};
 use crate::plane::{self, HEADROOM, Plan, TAILROOM, Way};
 use crate::{Secret, Slot, esp, macsec, wireguard};
 use units::Time;
@@ -108,7 +108,17 @@ fn chosen(kind: u8, place: u8) -> Option<(Topology, Way, u8)> {
     let reach = if kind & 0x10 == 0 { Reach::EndToEnd } else { Reach::EveryHop };
     let (pseudowire, tagged) = (kind & 0x20 != 0, kind & 0x40 != 0);
     let hops = if pseudowire { 4 } else { 2 };
-    let topology = Topology { protection, cipher, reach, hops, pseudowire, tagged, gateway: None };
+    let carrier = match usize::from(kind & 0x0f) / all.len() {
+        0 => Carrier::default(),
+        round => Carrier {
+            ip: if protection.has_outer_ip() { IpVersion::V6 } else { IpVersion::V4 },
+            pppoe: round > 1 && protection != Protection::MacSec,
+            nat_traversal: round > 1 && protection.has_esp(),
+        },
+    };
+    let gateway = None;
+    let topology =
+        Topology { protection, cipher, reach, hops, pseudowire, tagged, gateway, carrier };
     topology.check().ok()?;
     let way = if kind & 0x80 == 0 { Way::Forward } else { Way::Backward };
     Some((topology, way, pick(usize::from(topology.nodes()), place & 0x0f) as u8))

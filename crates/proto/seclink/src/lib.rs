@@ -8,9 +8,9 @@
 //! | [`wireguard`] | WireGuard's transport data | the WireGuard paper §5.4.6 |
 //! | [`vpws`] | Ethernet frames across an MPLS network: a pseudowire's two ends and what swaps labels | RFC 4448, 3032 |
 //! | [`vxlan`], [`l2tp`] | Ethernet frames across an IP network | RFC 7348, 3931 |
-//! | [`underlay`] | the headers of that network around them | RFC 791, 768 |
+//! | [`underlay`] | the headers of that network around them: IPv4 and IPv6, UDP, PPPoE | RFC 791, 8200, 768, 2516 |
 //! | [`plane`] | what each node of a path does with a frame | the MACsec paper |
-//! | [`path`] | a path of such links: nodes, what protects, where; how long frames become | the MACsec paper |
+//! | [`path`] | a path of such links: nodes, what protects, where; how long frames become, and which MTU is left | the MACsec paper |
 //!
 //! A frame lies in a buffer with room before and behind it ([`Slot`]). Sealing makes it longer at both ends;
 //! opening makes it shorter.

@@ -26,6 +26,8 @@ fn nonce(counter: u64) -> [u8; 12] {
 pub struct Sender {
     receiver: u32,
     sealing: Sealing,
+    /// The longest packet that padding makes.
+    mtu: usize,
 }
 
 impl Sender {
@@ -45,7 +47,14 @@ impl Sender {
     pub fn beginning(receiver: u32, key: Secret, first: u64) -> Result<Self, KeyError> {
         let numbers = Numbers::new(first, REJECT_AFTER_MESSAGES - 1);
         let sealing = Sealing::new(CIPHER, &CHACHA20_POLY1305, key.bytes(), numbers)?;
-        Ok(Sender { receiver, sealing })
+        Ok(Sender { receiver, sealing, mtu: usize::MAX })
+    }
+
+    /// The same, whose padding makes no packet longer than the interface's MTU, in bytes, as Linux and wireguard-go have
+    /// it.
+    #[must_use]
+    pub fn limited_to(self, mtu: usize) -> Self {
+        Sender { mtu, ..self }
     }
 
     /// Makes the IP packet in the slot a message; an empty one is a keep-alive.
@@ -55,6 +64,7 @@ impl Sender {
     pub fn seal(&mut self, slot: &mut Slot<'_>) -> Result<(), SealError> {
         let packet = slot.len();
         let padding = packet.wrapping_neg() % BLOCK_LEN;
+        let padding = padding.min(self.mtu.saturating_sub(packet));
         if self.sealing.numbers().peek().is_none() {
             return Err(SealError::Exhausted);
         }

@@ -60,7 +60,7 @@ fn calls(topology: Topology) -> (u64, u64, u64) {
         |id: KeyId| Secret::new(vec![7 + id.link + u8::from(id.way == Way::Backward); id.len]);
     let mut nodes = plane::nodes(&topology, &plan, key).unwrap();
     let [near, far] = plan.lans;
-    let to = if topology.protection.carries_ethernet() { far.host } else { near.own };
+    let to = if topology.carries_ethernet() { far.host } else { near.own };
     let frame = frame(to.0, near.host.0, 1000);
     let before = usize::from(HEADROOM);
     let mut buffer = vec![0; before + frame.len() + usize::from(TAILROOM)];

@@ -5,6 +5,7 @@ mod common;
 mod esp;
 mod macsec;
 mod mka;
+mod mtu;
 mod nonces;
 mod paths;
 mod sizes;

@@ -1,7 +1,9 @@
 //! Whole paths: frames from one tester to the other, through every node, both ways.
 
 use proptest::prelude::*;
-use seclink::path::{Cipher, FrameSize, MOST_HOPS, Protection, Reach, Topology};
+use seclink::path::{
+    Carrier, Cipher, FrameSize, IpVersion, MOST_HOPS, Protection, Reach, Topology,
+};
 use seclink::plane::{self, HEADROOM, KeyId, Node, Plan, Reason, TAILROOM, VLAN, Way};
 use seclink::{Secret, Slot};
 use units::Time;
@@ -67,13 +69,13 @@ impl Standing {
     fn frame(&self, way: Way, len: usize) -> Vec<u8> {
         let [first, last] = self.plan.lans;
         let (near, far) = if way == Way::Forward { (first, last) } else { (last, first) };
-        let to = if self.topology.protection.carries_ethernet() { far.host } else { near.own };
+        let to = if self.topology.carries_ethernet() { far.host } else { near.own };
         self.tagged(to.0, near.host.0, len)
     }
 
     /// What the far tester is to get of it.
     fn arriving(&self, way: Way, sent: &[u8]) -> Vec<u8> {
-        if self.topology.protection.carries_ethernet() {
+        if self.topology.carries_ethernet() {
             return sent.to_vec();
         }
         let [first, last] = self.plan.lans;
@@ -95,6 +97,15 @@ impl Standing {
     }
 }
 
+/// Every network under a tunnel but the usual.
+fn carriers() -> impl Iterator<Item = Carrier> {
+    let all = IpVersion::ALL.iter().flat_map(|ip| {
+        [(false, false), (false, true), (true, false), (true, true)]
+            .map(|(pppoe, nat_traversal)| Carrier { ip: *ip, pppoe, nat_traversal })
+    });
+    all.filter(|carrier| *carrier != Carrier::default())
+}
+
 /// Every path that there can be.
 fn all() -> Vec<Topology> {
     let mut all = Vec::new();
@@ -108,9 +119,22 @@ fn all() -> Vec<Topology> {
                 {
                     let (protection, cipher) = (*protection, *cipher);
                     let gateway = None;
-                    let topology =
-                        Topology { protection, cipher, reach, hops, pseudowire, tagged, gateway };
+                    let carrier = Carrier::default();
+                    let topology = Topology {
+                        protection,
+                        cipher,
+                        reach,
+                        hops,
+                        pseudowire,
+                        tagged,
+                        gateway,
+                        carrier,
+                    };
                     all.extend(topology.check().is_ok().then_some(topology));
+                    // Other networks under the tunnels, where the number of hops is not the question.
+                    let carried = carriers().map(|carrier| Topology { carrier, ..topology });
+                    let few = hops == 2 || hops == 4;
+                    all.extend(carried.filter(|path| few && path.check().is_ok()));
                 }
             }
         }
@@ -311,12 +335,12 @@ fn l2tp_without_esp_does_not_come_in() {
     let [left, right] = path.plan.through;
     let own = seclink::underlay::Station { mac: near, ip: left };
     let peer = seclink::underlay::Station { mac: far, ip: right };
-    let tunnel = seclink::underlay::Underlay { own, peer };
+    let tunnel = seclink::underlay::Underlay::between(own, peer);
     let mut buffer = [&[0; 128][..], &frame].concat();
     let mut slot = Slot::new(&mut buffer, 128..128 + frame.len()).unwrap();
     seclink::l2tp::push(&mut slot, 0x101).unwrap();
-    seclink::underlay::Underlay::put_udp(&mut slot, 1701, 1701).unwrap();
-    tunnel.put_ipv4(&mut slot, 17).unwrap();
+    tunnel.put_udp(&mut slot, 1701, 1701).unwrap();
+    tunnel.put_ip(&mut slot, 17).unwrap();
     tunnel.put_ethernet(&mut slot).unwrap();
     let bare = slot.frame().to_vec();
     assert_eq!(path.pass(Way::Forward, 4, &bare), Err((4, Reason::EspMalformed)));

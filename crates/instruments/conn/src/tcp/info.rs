@@ -96,8 +96,9 @@ impl TcpInfo {
         Ok(Self::parse(buffer.get(..len as usize).unwrap_or(&buffer)))
     }
 
-    /// `struct tcp_info` as the kernel lays it out. Its fields never move; new ones come at the end.
-    fn parse(bytes: &[u8]) -> Self {
+    /// Reads a `struct tcp_info` as the kernel lays it out. Its fields never move; new ones come at the end.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Self {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let word = |at: usize| {
             let field = bytes.get(at..at + 4).and_then(|field| field.try_into().ok());

@@ -14,11 +14,11 @@ mod security;
 mod wireguard;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use lab::Node;
-use seclink::path::{Protection, Topology};
+use seclink::path::{IpVersion, Protection, Topology};
 
 use crate::Error;
 use crate::ends::{self, Side};
@@ -61,6 +61,8 @@ pub(crate) struct Kernel {
     topology: Topology,
     /// What had passed each link before the path stood.
     before: Vec<Counted>,
+    /// The sockets by which the kernel takes ESP out of UDP, as long as they are open.
+    _encapsulations: Vec<UdpSocket>,
 }
 
 impl Kernel {
@@ -73,14 +75,20 @@ impl Kernel {
         topology: &Topology,
         options: &KernelOptions,
     ) -> Result<Kernel, Error> {
+        let mut sockets = Vec::new();
         for (number, node) in (0..).zip(stage.nodes()) {
             let interfaces = stage.interfaces(number);
-            plan::script(&Place { topology, options, number, interfaces })?.apply(node)?;
+            let place = Place { topology, options, number, interfaces };
+            plan::script(&place)?.apply(node)?;
+            if topology.carrier.nat_traversal && place.is_span_end() {
+                sockets.push(take_esp_from_udp(node, topology.carrier.ip)?);
+            }
         }
         if topology.protection == Protection::WireGuard {
             shake_hands(stage.nodes())?;
         }
-        let mut kernel = Kernel { stage, topology: *topology, before: Vec::new() };
+        let mut kernel =
+            Kernel { stage, topology: *topology, before: Vec::new(), _encapsulations: sockets };
         let links = (1..=topology.hops).map(|link| kernel.stage.passed(link));
         kernel.before = links.collect::<Result<_, _>>()?;
         Ok(kernel)
@@ -107,6 +115,21 @@ impl Kernel {
         }
         Ok(all.into_iter().collect())
     }
+}
+
+/// Opens the socket by which a node's kernel takes ESP out of UDP (RFC 3948), as a key daemon does.
+fn take_esp_from_udp(node: &Node, version: IpVersion) -> Result<UdpSocket, Error> {
+    let any: IpAddr = match version {
+        IpVersion::V4 => Ipv4Addr::UNSPECIFIED.into(),
+        IpVersion::V6 => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let opened = node.run(move || {
+        let socket = UdpSocket::bind((any, wire::esp::UDP_PORT))?;
+        packet::decapsulate_esp(&socket)?;
+        Ok(socket)
+    })?;
+    let doing = "opening the port of ESP in UDP";
+    opened.map_err(|source| Error::Netlink { doing, node: node.name().to_owned(), source })
 }
 
 /// Sends a datagram through all tunnels, so that they have keys before anything is measured. What comes back says

@@ -47,6 +47,11 @@ impl Place<'_> {
         }
     }
 
+    /// Whether something is protected from here on.
+    pub(super) fn is_span_end(&self) -> bool {
+        Side::ALL.iter().any(|side| self.span(*side).is_some())
+    }
+
     /// The span on this side of the node, and the end of it that the node is.
     fn span(&self, side: Side) -> Option<(Span, Side)> {
         let end = side.other();
@@ -76,8 +81,7 @@ pub(super) fn script(place: &Place<'_>) -> Result<Script, Error> {
 
 /// Whether packets are routed here: at the ends of spans that carry nothing else.
 fn routes(place: &Place<'_>) -> bool {
-    let is_an_end = Side::ALL.iter().any(|side| place.span(*side).is_some());
-    is_an_end && !place.topology.protection.carries_ethernet()
+    place.is_span_end() && !place.topology.carries_ethernet()
 }
 
 /// Makes the port on one side: the interface itself where nothing is protected there. Its name.
@@ -107,7 +111,10 @@ fn route(place: &Place<'_>, ports: [&str; 2], script: &mut Script) {
     for (side, port) in Side::ALL.iter().copied().zip(ports) {
         let network = ends::network(side);
         match place.span(side) {
-            Some((span, end)) => security::route(&span, end, network, port, script),
+            Some((span, end)) => {
+                let version = place.topology.carrier.ip;
+                security::route((&span, version), end, network, port, script);
+            }
             None => lan(place, side, port, script),
         }
     }

@@ -1,7 +1,7 @@
 //! What a kernel lacks, by trying it in a namespace that nobody else sees.
 
 use lab::{Lab, LabOptions, Node};
-use seclink::path::{Cipher, Protection, Topology};
+use seclink::path::{Cipher, IpVersion, Protection, Topology};
 
 use super::program::run;
 use crate::Error;
@@ -55,7 +55,8 @@ fn probes(topology: &Topology) -> Vec<Probe> {
     let probe =
         |name, program, script: &str| Probe { name, program, script: format!("{script}\n") };
     let ip = |name, script: &str| probe(name, "ip", script);
-    let routed = !topology.protection.carries_ethernet();
+    let routed = !topology.carries_ethernet();
+    let is_v6 = topology.carrier.ip == IpVersion::V6;
     let mut all = Vec::new();
     if !routed {
         all.push(ip(
@@ -70,16 +71,21 @@ fn probes(topology: &Topology) -> Vec<Probe> {
         Protection::Plain => {}
         Protection::MacSec => all.push(macsec(topology)),
         Protection::MacSecVxlan => {
-            let vxlan =
-                "link add name probe3 type vxlan id 1 remote 10.9.0.2 dstport 4789 dev base1";
-            all.extend([macsec(topology), ip("vxlan", vxlan)]);
+            let remote = if is_v6 { "fd09::2" } else { "10.9.0.2" };
+            let vxlan = format!(
+                "link add name probe3 type vxlan id 1 remote {remote} dstport 4789 dev base1"
+            );
+            all.extend([macsec(topology), ip("vxlan", &vxlan)]);
         }
         Protection::Esp => all.push(esp(topology, "tunnel")),
         Protection::L2tp => {
-            let l2tp = "l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap udp local 127.0.0.1 \
-                        remote 127.0.0.1 udp_sport 1701 udp_dport 1701\n\
-                        l2tp add session name probe4 tunnel_id 1 session_id 1 peer_session_id 1";
-            all.extend([esp(topology, "transport"), ip("l2tp_eth", l2tp)]);
+            let here = loopback(topology);
+            let l2tp = format!(
+                "l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap udp local {here} \
+                 remote {here} udp_sport 1701 udp_dport 1701\n\
+                 l2tp add session name probe4 tunnel_id 1 session_id 1 peer_session_id 1"
+            );
+            all.extend([esp(topology, "transport"), ip("l2tp_eth", &l2tp)]);
         }
         Protection::WireGuard => all.push(ip("wireguard", "link add name probe5 type wireguard")),
     }
@@ -98,6 +104,22 @@ fn probes(topology: &Topology) -> Vec<Probe> {
         all.push(probe("netem", "tc", netem));
     }
     all
+}
+
+/// The loopback address of a tunnel's IP version.
+const fn loopback(topology: &Topology) -> &'static str {
+    match topology.carrier.ip {
+        IpVersion::V4 => "127.0.0.1",
+        IpVersion::V6 => "::1",
+    }
+}
+
+/// No address in particular.
+pub(super) const fn unspecified(version: IpVersion) -> &'static str {
+    match version {
+        IpVersion::V4 => "0.0.0.0",
+        IpVersion::V6 => "::",
+    }
 }
 
 fn macsec(topology: &Topology) -> Probe {
@@ -127,8 +149,13 @@ fn esp(topology: &Topology, mode: &str) -> Probe {
         }
         _ => (format!("aead rfc4106(gcm(aes)) 0x{} 128", zeros(20)), "esp"),
     };
+    let (here, any) = (loopback(topology), unspecified(topology.carrier.ip));
+    let in_udp = match topology.carrier.nat_traversal {
+        true => format!(" encap espinudp {0} {0} {any}", wire::esp::UDP_PORT),
+        false => String::new(),
+    };
     let script = format!(
-        "xfrm state add src 127.0.0.1 dst 127.0.0.1 proto esp spi 0x1001 mode {mode} {algorithm}\n"
+        "xfrm state add src {here} dst {here} proto esp spi 0x1001 mode {mode}{in_udp} {algorithm}\n"
     );
     Probe { name, program: "ip", script }
 }

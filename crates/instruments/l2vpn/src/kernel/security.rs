@@ -1,11 +1,12 @@
 //! A span's ends, protocol by protocol.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use seclink::path::{Cipher, Protection};
+use seclink::path::{Cipher, IpVersion, Protection};
 use zeroize::Zeroizing;
 
 use super::plan::Place;
+use super::probe::unspecified;
 use super::script::Script;
 use super::wireguard::{PublicKey, Tunnel};
 use crate::Error;
@@ -53,8 +54,17 @@ impl Spot<'_> {
     }
 
     /// This end's address and the other's.
-    fn ips(&self) -> (Ipv4Addr, Ipv4Addr) {
-        (self.span.ip(self.end), self.span.ip(self.end.other()))
+    fn ips(&self) -> (IpAddr, IpAddr) {
+        (self.ip(self.end), self.ip(self.end.other()))
+    }
+
+    /// The address of one end.
+    fn ip(&self, side: Side) -> IpAddr {
+        self.span.ip(self.version(), side)
+    }
+
+    fn version(&self) -> IpVersion {
+        self.place.topology.carrier.ip
     }
 }
 
@@ -87,10 +97,16 @@ pub(super) fn port(spot: &Spot<'_>, script: &mut Script) -> Result<String, Error
 }
 
 /// The way to a tester's network through a span, for what routes.
-pub(super) fn route(span: &Span, end: Side, network: Ipv4Addr, port: &str, script: &mut Script) {
-    let next = span.ip(end.other());
-    // A tunnel device asks for no neighbour.
-    match port.starts_with("wg") {
+pub(super) fn route(
+    (span, version): (&Span, IpVersion),
+    end: Side,
+    network: Ipv4Addr,
+    port: &str,
+    script: &mut Script,
+) {
+    let next = span.ip(version, end.other());
+    // A tunnel device asks for no neighbour, nor does what xfrm sends over IPv6 in place of the packet.
+    match port.starts_with("wg") || version == IpVersion::V6 {
         true => script.ip(format_args!("route add {network}/{NETWORK_BITS} dev {port}")),
         false => {
             script.ip(format_args!("route add {network}/{NETWORK_BITS} via {next} dev {port}"));
@@ -102,7 +118,15 @@ pub(super) fn route(span: &Span, end: Side, network: Ipv4Addr, port: &str, scrip
 fn address(spot: &Spot<'_>, script: &mut Script) {
     let (interface, (own, other)) = (spot.interface(), spot.ips());
     let mac = spot.span.mac(spot.end.other());
-    script.ip(format_args!("address add {own}/24 dev {interface}"));
+    match spot.version() {
+        IpVersion::V4 => script.ip(format_args!("address add {own}/24 dev {interface}")),
+        IpVersion::V6 => {
+            // Neither multicast nor neighbour discovery: nothing is sent but what is measured.
+            script.setting(&format!("net.ipv6.conf.{interface}.disable_ipv6"), "0");
+            script.ip(format_args!("link set dev {interface} arp off"));
+            script.ip(format_args!("address add {own}/64 dev {interface} nodad"));
+        }
+    }
     script.ip(format_args!("neighbour replace {other} lladdr {mac} dev {interface} nud permanent"));
 }
 
@@ -152,7 +176,7 @@ fn tunnels(spot: &Spot<'_>, script: &mut Script) {
     states(spot, "tunnel", script);
     for way in Direction::ALL.iter().copied() {
         let (from, to) = (ends::network(way.sender()), ends::network(way.sender().other()));
-        let (source, target) = (spot.span.ip(way.sender()), spot.span.ip(way.sender().other()));
+        let (source, target) = (spot.ip(way.sender()), spot.ip(way.sender().other()));
         // What came in goes on: it is not for this node.
         let policy = if way.sender() == spot.end { "out" } else { "fwd" };
         let request = spot.span.spi(way);
@@ -167,13 +191,26 @@ fn tunnels(spot: &Spot<'_>, script: &mut Script) {
 fn states(spot: &Spot<'_>, mode: &str, script: &mut Script) {
     let options = spot.place.options;
     let window = options.replay_window;
-    let extended = if options.extended { " flag esn" } else { "" };
+    let extended = if options.extended { " esn" } else { "" };
+    // In a tunnel over IPv6 the testers' packets are of another family.
+    let family = if spot.version() == IpVersion::V6 { " af-unspec" } else { "" };
+    let flags = match (extended, family) {
+        ("", "") => String::new(),
+        (extended, family) => format!(" flag{extended}{family}"),
+    };
+    let in_udp = match spot.place.topology.carrier.nat_traversal {
+        true => {
+            let (port, any) = (wire::esp::UDP_PORT, unspecified(spot.version()));
+            format!(" encap espinudp {port} {port} {any}")
+        }
+        false => String::new(),
+    };
     for way in Direction::ALL.iter().copied() {
-        let (source, target) = (spot.span.ip(way.sender()), spot.span.ip(way.sender().other()));
+        let (source, target) = (spot.ip(way.sender()), spot.ip(way.sender().other()));
         let (spi, algorithm) = (spot.span.spi(way), algorithm(spot, way));
         script.ip(format_args!(
             "xfrm state add src {source} dst {target} proto esp spi {spi:#x} reqid {spi} mode {mode} \
-             replay-window {window}{extended} {}",
+             replay-window {window}{flags}{in_udp} {}",
             &*algorithm
         ));
     }
@@ -201,12 +238,16 @@ fn algorithm(spot: &Spot<'_>, way: Direction) -> Zeroizing<String> {
 /// L2TPv3's device, whose UDP datagrams are in ESP in transport mode.
 fn l2tp(spot: &Spot<'_>, script: &mut Script) -> String {
     states(spot, "transport", script);
+    let bits = match spot.version() {
+        IpVersion::V4 => 32,
+        IpVersion::V6 => 128,
+    };
     for way in Direction::ALL.iter().copied() {
-        let (source, target) = (spot.span.ip(way.sender()), spot.span.ip(way.sender().other()));
+        let (source, target) = (spot.ip(way.sender()), spot.ip(way.sender().other()));
         let policy = if way.sender() == spot.end { "out" } else { "in" };
         let request = spot.span.spi(way);
         script.ip(format_args!(
-            "xfrm policy add src {source}/32 dst {target}/32 proto {UDP} sport {L2TP_PORT} \
+            "xfrm policy add src {source}/{bits} dst {target}/{bits} proto {UDP} sport {L2TP_PORT} \
              dport {L2TP_PORT} dir {policy} \
              tmpl src {source} dst {target} proto esp reqid {request} mode transport"
         ));
@@ -240,7 +281,7 @@ fn wireguard(spot: &Spot<'_>, script: &mut Script) -> Result<String, Error> {
         port,
         private: private(spot.end),
         peer: PublicKey::of(&private(spot.end.other()))?,
-        endpoint: SocketAddrV4::new(other, port),
+        endpoint: SocketAddr::new(other, port),
     });
     Ok(name)
 }

@@ -1,7 +1,7 @@
 //! WireGuard's keys and peers, by its generic netlink family (linux/wireguard.h): so that no program is needed, and
 //! no key is in a file.
 
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 use aws_lc_rs::agreement::{PrivateKey, X25519};
 use lab::Node;
@@ -23,6 +23,7 @@ const WGALLOWEDIP_A_FAMILY: u16 = 1;
 const WGALLOWEDIP_A_IPADDR: u16 = 2;
 const WGALLOWEDIP_A_CIDR_MASK: u16 = 3;
 const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
 
 /// A device and its one peer, through which all addresses are reached.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub struct Tunnel {
     /// The peer's public key.
     pub peer: PublicKey,
     /// Where the peer is, until packets come from elsewhere.
-    pub endpoint: SocketAddrV4,
+    pub endpoint: SocketAddr,
 }
 
 /// The public half of a key pair.
@@ -93,11 +94,18 @@ impl Tunnel {
     }
 }
 
-/// `struct sockaddr_in`.
-fn socket_address(address: SocketAddrV4) -> [u8; 16] {
-    let ([a, b], [c, d]) = (AF_INET.to_ne_bytes(), address.port().to_be_bytes());
-    let [e, f, g, h] = address.ip().octets();
-    [a, b, c, d, e, f, g, h, 0, 0, 0, 0, 0, 0, 0, 0]
+/// `struct sockaddr_in`, or `struct sockaddr_in6`.
+fn socket_address(address: SocketAddr) -> Vec<u8> {
+    let port = address.port().to_be_bytes();
+    match address {
+        SocketAddr::V4(address) => {
+            [&AF_INET.to_ne_bytes()[..], &port, &address.ip().octets(), &[0; 8]].concat()
+        }
+        // Without flow information and scope.
+        SocketAddr::V6(address) => {
+            [&AF_INET6.to_ne_bytes()[..], &port, &[0; 4], &address.ip().octets(), &[0; 4]].concat()
+        }
+    }
 }
 
 /// A list of one element.
@@ -142,6 +150,12 @@ mod tests {
         assert_eq!(find(only, WGPEER_A_PUBLIC_KEY), Some(&peer.0[..]));
         let endpoint = find(only, WGPEER_A_ENDPOINT).unwrap();
         assert_eq!((endpoint.len(), &endpoint[2..8]), (16, &[0xca, 0x6c, 10, 9, 0, 2][..]));
+        let v6 = socket_address("[fd09::2]:51820".parse().unwrap());
+        assert_eq!(
+            (v6.len(), &v6[..4]),
+            (28, &[&AF_INET6.to_ne_bytes()[..], &[0xca, 0x6c]].concat()[..])
+        );
+        assert_eq!((v6[8], v6[9], v6[23]), (0xfd, 9, 2));
         assert_eq!(find(&all, 99), None);
         assert_eq!(find(&[8, 0, 1], 1), None);
     }

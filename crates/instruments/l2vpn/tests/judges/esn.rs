@@ -33,7 +33,7 @@ fn meet(path: &Topology) -> TestResult {
     let plan = Plan::numbered(path);
     let [mut own, mut peer] = plan.links[0];
     [own.ip, peer.ip] = plan.through;
-    let (underlay, lan) = (Underlay { own, peer }, Some(plan.lans[0]));
+    let (underlay, lan) = (Underlay::between(own, peer), Some(plan.lans[0]));
     let outbound = Outbound::new(parameters(&span, path.cipher, Direction::Forward))?;
     let mut sealing = Hop::sealing(lan, Sealer::Esp { outbound: Box::new(outbound), underlay });
     let inbound = Inbound::new(parameters(&span, path.cipher, Direction::Backward), Some(64))?;

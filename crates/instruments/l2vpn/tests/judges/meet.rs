@@ -3,13 +3,13 @@
 use l2vpn::{Direction, KernelOptions, Side, Standing, keys};
 use lab::Lab;
 use lab_test::TestResult;
-use seclink::path::{Protection, Topology};
+use seclink::path::{Cipher, Protection, Topology};
 use seclink::plane::{self, HEADROOM, Hop, KeyId, Node, Plan, Reason, TAILROOM, Way};
 use seclink::{Secret, Slot};
 use units::Time;
 
 use super::port::{Port, frame, kept};
-use super::{SEED, every_cipher, new_lab};
+use super::{SEED, carriers, every_cipher, new_lab, one_hop};
 
 /// Lengths of the testers' frames.
 const LENGTHS: [usize; 6] = [64, 77, 78, 512, 1000, 1514];
@@ -97,6 +97,23 @@ pub fn peers() -> TestResult {
     for path in paths {
         let what = (path.protection, path.cipher);
         meet(&path).map_err(|error| format!("{what:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// The same over IPv6 and behind a NAT.
+pub fn carried() -> TestResult {
+    let paths = [
+        (Protection::Esp, Cipher::AesGcm128),
+        (Protection::Esp, Cipher::AesCbc128Sha1),
+        (Protection::L2tp, Cipher::AesGcm128),
+        (Protection::MacSecVxlan, Cipher::AesGcm128),
+    ];
+    for (protection, cipher) in paths {
+        for carrier in carriers(protection) {
+            let path = Topology { carrier, ..one_hop(protection, cipher) };
+            meet(&path).map_err(|error| format!("{protection} {cipher} {carrier:?}: {error}"))?;
+        }
     }
     Ok(())
 }

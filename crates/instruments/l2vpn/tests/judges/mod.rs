@@ -5,6 +5,7 @@ mod forge;
 mod guest;
 mod meet;
 mod mka;
+mod mtus;
 mod noise;
 mod options;
 mod port;
@@ -17,13 +18,13 @@ pub use standing::lacking;
 
 use lab::{Lab, LabOptions};
 use lab_test::{Test, TestResult};
-use seclink::path::{Cipher, Protection, Topology};
+use seclink::path::{Carrier, Cipher, IpVersion, Protection, Topology};
 
 /// A name, and what says that something is wrong.
 type Named = (&'static str, fn() -> TestResult);
 
 /// What is judged, by name: in a guest where this machine's kernel cannot do it.
-const JUDGES: [Named; 11] = [
+const JUDGES: [Named; 14] = [
     ("sizes", standing::sizes),
     ("limited", standing::limited),
     ("peers", meet::peers),
@@ -35,6 +36,9 @@ const JUDGES: [Named; 11] = [
     ("wireguard", noise::wireguard),
     ("agreement", mka::key_agreement),
     ("unseen", unseen::unseen),
+    ("carried", standing::carried),
+    ("carried-peers", meet::carried),
+    ("mtus", mtus::mtus),
 ];
 
 /// A test each, of what belongs together.
@@ -58,6 +62,10 @@ pub fn tests() -> Vec<Test> {
                 "wireguard",
             ])
         }),
+        judged("tunnels_over_ipv6_and_behind_a_nat_are_the_kernels_too", || {
+            guest::judged(&["carried", "carried-peers"])
+        }),
+        judged("the_longest_packet_passes_the_kernels_drivers", || guest::judged(&["mtus"])),
         judged("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
     ];
     tests.map(|test| test.within(guest::LONG)).to_vec()
@@ -80,6 +88,21 @@ pub fn one_hop(protection: Protection, cipher: Cipher) -> Topology {
         tagged: false,
         ..Topology::default()
     }
+}
+
+/// The networks under a tunnel that the kernel has too, the usual one last.
+pub fn carriers(protection: Protection) -> Vec<Carrier> {
+    let nats: &[bool] = if protection.has_esp() { &[true, false] } else { &[false] };
+    let versions: &[IpVersion] = match protection.has_outer_ip() {
+        true => &[IpVersion::V6, IpVersion::V4],
+        false => &[IpVersion::V4],
+    };
+    let carrier = |ip: &IpVersion, nat_traversal: &bool| Carrier {
+        ip: *ip,
+        pppoe: false,
+        nat_traversal: *nat_traversal,
+    };
+    versions.iter().flat_map(|ip| nats.iter().map(move |nat| carrier(ip, nat))).collect()
 }
 
 /// Every cipher of these protections.

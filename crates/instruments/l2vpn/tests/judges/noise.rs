@@ -52,7 +52,7 @@ impl Peers {
         [own.ip, peer.ip] = plan.through;
         Ok(Peers {
             span,
-            underlay: Underlay { own, peer },
+            underlay: Underlay::between(own, peer),
             lan: Some(plan.lans[0]),
             private: key(Direction::Forward).expose().to_vec(),
             public: theirs.compute_public_key()?.as_ref().to_vec(),
@@ -65,8 +65,8 @@ impl Peers {
         let mut buffer = [&vec![0; room][..], message].concat();
         let end = buffer.len();
         let mut slot = Slot::new(&mut buffer, room..end).ok_or("a slot")?;
-        Underlay::put_udp(&mut slot, port, port)?;
-        self.underlay.put_ipv4(&mut slot, wire::udp::PROTOCOL)?;
+        self.underlay.put_udp(&mut slot, port, port)?;
+        self.underlay.put_ip(&mut slot, wire::udp::PROTOCOL)?;
         self.underlay.put_ethernet(&mut slot)?;
         Ok(slot.frame().to_vec())
     }

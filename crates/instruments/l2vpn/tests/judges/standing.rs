@@ -5,12 +5,12 @@ use std::time::Duration;
 use fault::Explain;
 use l2vpn::{Error, KernelOptions, Side, Standing};
 use lab_test::TestResult;
-use seclink::path::{Cipher, FrameSize, Protection, Reach, Topology};
+use seclink::path::{Carrier, Cipher, FrameSize, Protection, Reach, Topology};
 
 use units::{CountedBytes, Rate};
 
 use super::port::{Port, frame, kept};
-use super::{SEED, new_lab};
+use super::{SEED, carriers, new_lab};
 
 /// Lengths of the testers' frames: the least, the paper's, the longest, and around a cipher's blocks.
 const LENGTHS: [usize; 5] = [64, 79, 80, 1000, 1518];
@@ -65,6 +65,30 @@ pub fn sizes() -> TestResult {
         measure(&path).map_err(|error| format!("{path:?}: {error}"))?;
     }
     Ok(())
+}
+
+/// The same over IPv6 and behind a NAT; PPPoE is refused before there is a node.
+pub fn carried() -> TestResult {
+    for protection in Protection::ALL.iter().copied().filter(|one| one.has_outer_ip()) {
+        for carrier in carriers(protection) {
+            if carrier == Carrier::default() {
+                continue;
+            }
+            let cipher = protection.usual_cipher();
+            let path = Topology { protection, cipher, carrier, ..Topology::default() };
+            measure(&path).map_err(|error| format!("{path:?}: {error}"))?;
+            let reach = Reach::EveryHop;
+            let path = Topology { reach, hops: 2, pseudowire: false, ..path };
+            measure(&path).map_err(|error| format!("{path:?}: {error}"))?;
+        }
+    }
+    let carrier = Carrier { pppoe: true, ..Carrier::default() };
+    let mut lab = new_lab()?;
+    let path = Topology { carrier, hops: 1, pseudowire: false, ..Topology::default() };
+    match Standing::of_kernel(&mut lab, &path, &KernelOptions::default()) {
+        Err(Error::NoPppoe) => Ok(()),
+        other => Err(format!("PPPoE by the kernel: {:?}", other.err()).into()),
+    }
 }
 
 fn measure(path: &Topology) -> TestResult {

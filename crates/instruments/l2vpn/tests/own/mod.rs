@@ -7,7 +7,7 @@ use l2vpn::{Between, Counted, End, OwnOptions, Standing};
 use lab::{Backend, Lab, LabOptions};
 use lab_test::{Test, TestResult};
 use packet::{RingOptions, RxFrame, RxRing, SocketOptions, interface_index};
-use seclink::path::{FrameSize, MOST_HOPS, Protection, Reach, Topology};
+use seclink::path::{Carrier, FrameSize, IpVersion, MOST_HOPS, Protection, Reach, Topology};
 
 /// How long frames may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -108,7 +108,28 @@ fn paths() -> Vec<Topology> {
         tagged: false,
         ..Topology::default()
     });
-    whole.chain(every).collect()
+    whole.chain(every).chain(carried()).collect()
+}
+
+/// Every protection that has an outer header, over IPv6, in PPPoE, and behind a NAT where it is ESP.
+fn carried() -> Vec<Topology> {
+    let with = Protection::ALL.iter().filter(|protection| protection.has_outer_ip());
+    let paths = with.flat_map(|protection| {
+        let nat_traversal = protection.has_esp();
+        let carriers = [
+            Carrier { ip: IpVersion::V6, ..Carrier::default() },
+            Carrier { pppoe: true, nat_traversal, ..Carrier::default() },
+            Carrier { ip: IpVersion::V6, pppoe: true, nat_traversal },
+        ];
+        carriers.map(|carrier| Topology {
+            protection: *protection,
+            cipher: protection.usual_cipher(),
+            carrier,
+            ..Topology::default()
+        })
+    });
+    let carrier = Carrier { pppoe: true, ..Carrier::default() };
+    paths.chain([Topology { carrier, ..Topology::default() }]).collect()
 }
 
 fn assert_carried(links: Between) -> TestResult {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::esp::Datagram;
 use wire::{esp, ipv4, ipv6, udp};
 
+use crate::underlay::write_udp;
 use crate::{SealError, Slot};
 
 /// IP's numbers of IPv4 and IPv6 inside of something.
@@ -120,10 +121,8 @@ impl Outer {
             }
         };
         if self.in_udp {
-            let [a, b] = esp::UDP_PORT.to_be_bytes();
-            let [c, d] = u16::try_from(payload_len).ok()?.to_be_bytes();
-            // Without a checksum (RFC 3948 §2.1): ESP has its own.
-            *behind.first_chunk_mut()? = [a, b, a, b, c, d, 0, 0];
+            // Without a checksum over IPv4 (RFC 3948 §2.1): ESP has its own.
+            write_udp(behind.get_mut(..payload_len)?, esp::UDP_PORT, esp::UDP_PORT, self.ends)?;
         }
         Some(())
     }

@@ -10,6 +10,8 @@
 //! (2 operations). With a pseudowire, the first and the last node are customer edges (CE), their neighbours
 //! provider edges (PE), and those between swap labels (P): four hops are the MACsec paper's CE-PE-P-PE-CE.
 
+mod layer;
+mod mtu;
 mod size;
 
 use std::borrow::Cow;
@@ -21,6 +23,8 @@ use units::{Rate, named};
 
 use crate::{esp, macsec};
 
+pub use layer::Layer;
+pub use mtu::{Encapsulation, Fit, MtuError, Wrapping};
 pub use size::{FrameSize, VPWS_BYTES, largest_frame, largest_segment};
 
 named! {
@@ -73,6 +77,30 @@ named! {
         /// AES-128 in CBC mode with HMAC-SHA1-96: the IPsec of the MACsec paper.
         AesCbc128Sha1 = "aes-cbc-128-sha1",
     }
+}
+
+named! {
+    /// The Internet Protocol of a tunnel's outer headers.
+    #[derive(Default)]
+    pub enum IpVersion: "IP version" {
+        /// IPv4 (RFC 791): 20 bytes without options.
+        #[default]
+        V4 = "ipv4",
+        /// IPv6 (RFC 8200): 40 bytes without extension headers.
+        V6 = "ipv6",
+    }
+}
+
+/// The network that carries the tunnels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Carrier {
+    /// The protocol of the outer headers.
+    pub ip: IpVersion,
+    /// Whether its packets go in PPPoE (RFC 2516), as on many access lines.
+    pub pppoe: bool,
+    /// Whether ESP goes in UDP, as behind a NAT (RFC 3948).
+    pub nat_traversal: bool,
 }
 
 impl Cipher {
@@ -128,6 +156,18 @@ impl Protection {
     pub const fn carries_ethernet(self) -> bool {
         !matches!(self, Protection::Esp | Protection::WireGuard)
     }
+
+    /// Whether it has IP headers of its own around the frames or packets.
+    #[must_use]
+    pub const fn has_outer_ip(self) -> bool {
+        !matches!(self, Protection::Plain | Protection::MacSec)
+    }
+
+    /// Whether it is ESP, which NATs need in UDP.
+    #[must_use]
+    pub const fn has_esp(self) -> bool {
+        matches!(self, Protection::Esp | Protection::L2tp)
+    }
 }
 
 /// What a node of a path with a pseudowire is.
@@ -166,6 +206,9 @@ pub struct Topology {
     /// What the last gateway opens at most, in bits a second of the frames that the tester sends: the paper's
     /// IPsec gateway was slow. Unlimited if not given.
     pub gateway: Option<Rate>,
+    /// The network that carries the tunnels.
+    #[serde(default)]
+    pub carrier: Carrier,
 }
 
 impl Default for Topology {
@@ -179,6 +222,7 @@ impl Default for Topology {
             pseudowire: true,
             tagged: true,
             gateway: None,
+            carrier: Carrier::default(),
         }
     }
 }
@@ -206,6 +250,15 @@ pub enum TopologyError {
     /// Nothing is protected, on every hop.
     #[error("nothing is protected, so it makes no difference where")]
     NothingToReach,
+    /// It has no outer IP header.
+    #[error("{0} has no outer IP header")]
+    NoOuterIp(Protection),
+    /// PPPoE carries packets, and MACsec protects Ethernet frames.
+    #[error("{0} protects Ethernet frames, and PPPoE carries IP packets")]
+    NotInPppoe(Protection),
+    /// There is no ESP to be put in UDP.
+    #[error("{0} needs no NAT traversal")]
+    NoNatTraversal(Protection),
 }
 
 impl Explain for TopologyError {
@@ -226,6 +279,9 @@ impl Explain for TopologyError {
             }
             TopologyError::NotLinkByLink(_) => "protect end to end, or take MACsec".into(),
             TopologyError::NothingToReach => "leave plain frames end to end".into(),
+            TopologyError::NoOuterIp(_) => "take esp, l2tp-esp, wireguard or macsec-vxlan".into(),
+            TopologyError::NotInPppoe(_) => "take macsec-vxlan, or no PPPoE".into(),
+            TopologyError::NoNatTraversal(_) => "take esp or l2tp-esp".into(),
         })
     }
 }
@@ -254,7 +310,24 @@ impl Topology {
                 _ => {}
             }
         }
+        let Carrier { ip, pppoe, nat_traversal } = self.carrier;
+        if matches!(ip, IpVersion::V6) && !self.protection.has_outer_ip() {
+            return Err(TopologyError::NoOuterIp(self.protection));
+        }
+        if pppoe && matches!(self.protection, Protection::MacSec) {
+            return Err(TopologyError::NotInPppoe(self.protection));
+        }
+        if nat_traversal && !self.protection.has_esp() {
+            return Err(TopologyError::NoNatTraversal(self.protection));
+        }
         Ok(())
+    }
+
+    /// Whether it carries whole Ethernet frames. Plain frames in PPPoE are IP packets.
+    #[must_use]
+    pub const fn carries_ethernet(&self) -> bool {
+        let is_routed = matches!(self.protection, Protection::Plain) && self.carrier.pppoe;
+        self.protection.carries_ethernet() && !is_routed
     }
 
     /// Nodes of the path: one more than its hops.
@@ -318,6 +391,11 @@ mod tests {
         let base = Topology::default();
         let macsec = Topology { protection: Protection::MacSec, ..base };
         let esp = Topology { protection: Protection::Esp, cipher: Cipher::AesGcm128, ..base };
+        let sealed = Topology { cipher: Cipher::AesGcm128, ..macsec };
+        let carried = |mut path: Topology, set: fn(&mut Carrier)| {
+            set(&mut path.carrier);
+            path
+        };
         for (path, why) in [
             (Topology { hops: 0, ..base }, "a path of 0 hops"),
             (Topology { hops: 9, ..base }, "a path of 9 hops"),
@@ -325,6 +403,9 @@ mod tests {
             (Topology { hops: 2, ..base }, "a pseudowire with 2 hops"),
             (Topology { reach: Reach::EveryHop, ..base }, "nothing is protected, so"),
             (Topology { reach: Reach::EveryHop, ..esp }, "esp cannot protect each link"),
+            (carried(base, |on| on.ip = IpVersion::V6), "plain has no outer IP header"),
+            (carried(sealed, |on| on.pppoe = true), "macsec protects Ethernet frames"),
+            (carried(sealed, |on| on.nat_traversal = true), "macsec needs no NAT traversal"),
         ] {
             let error = path.check().unwrap_err();
             assert!(error.to_string().starts_with(why), "{error}");

@@ -2,25 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Protection, Reach, Topology};
-use crate::esp;
+use super::{Encapsulation, IpVersion, Layer, Protection, Reach, Topology, Wrapping};
 
 /// Ethernet's header (IEEE 802.3 §3.1.1), without the check sequence.
 const ETHERNET: usize = wire::ethernet::HEADER_LEN;
 /// A VLAN tag (IEEE 802.1Q §9.3).
-const TAG: usize = 4;
-const IPV4: usize = 20;
-const UDP: usize = 8;
+const TAG: usize = wire::vlan::HEADER_LEN;
 const TCP: usize = 20;
-const VXLAN: usize = wire::vxlan::HEADER_LEN;
-/// L2TPv3's data header over UDP, without cookie or sublayer (RFC 3931 §4.1.2.1).
-const L2TPV3: usize = 8;
-/// SecTAG with SCI, EtherType included (IEEE 802.1AE-2018 §9.3), and ICV.
-const SECTAG: usize = 16;
-const ICV: usize = crate::macsec::ICV_LEN;
-/// WireGuard's transport header and tag, and what it pads to (the WireGuard paper §5.4.6).
-const WIREGUARD: usize = 16 + 16;
-const WIREGUARD_BLOCK: usize = 16;
 
 /// What a pseudowire adds: an Ethernet header, a label, and a control word or a second label (RFC 4448 §4.4).
 pub const VPWS_BYTES: usize = ETHERNET + 4 + 4;
@@ -65,35 +53,40 @@ impl FrameSize {
     }
 }
 
-/// A frame of `frame` bytes after its protection.
-fn secured(topology: &Topology, frame: usize) -> usize {
-    let header = ETHERNET + if topology.tagged { TAG } else { 0 };
-    let packet = frame.saturating_sub(header);
-    match topology.protection {
-        Protection::Plain => frame,
-        Protection::MacSec => frame.saturating_add(SECTAG + ICV),
-        Protection::MacSecVxlan => {
-            frame.saturating_add(SECTAG + ICV + VXLAN + UDP + IPV4 + ETHERNET)
-        }
-        Protection::Esp => esp(topology, packet).saturating_add(IPV4 + ETHERNET),
-        Protection::L2tp => {
-            esp(topology, frame.saturating_add(L2TPV3 + UDP)).saturating_add(IPV4 + ETHERNET)
-        }
-        Protection::WireGuard => packet
-            .next_multiple_of(WIREGUARD_BLOCK)
-            .saturating_add(WIREGUARD + UDP + IPV4 + ETHERNET),
+/// The layers of a path's protection, and bytes of the tester's frame that stay behind.
+fn layers(topology: &Topology) -> (Vec<Layer>, usize) {
+    let Topology { protection, cipher, carrier, tagged, .. } = *topology;
+    let wrapping = Wrapping::new(Encapsulation::from(protection), cipher, carrier);
+    let mut layers = wrapping.map_or_else(|_| Vec::new(), |wrapping| wrapping.layers());
+    if protection == Protection::WireGuard {
+        // A packet of a path is never as long as its interface's MTU, so that it is padded whole.
+        layers.insert(0, Layer::WireGuardPadding);
     }
+    // The frame's own header is the innermost layer.
+    if layers.first() == Some(&Layer::Ethernet) {
+        return (layers.split_off(1), 0);
+    }
+    let tag = if tagged { TAG } else { 0 };
+    let behind = if topology.carries_ethernet() { ETHERNET } else { ETHERNET + tag };
+    (layers, behind)
 }
 
-fn esp(topology: &Topology, payload: usize) -> usize {
-    let suite = topology.cipher.esp().unwrap_or_default();
-    payload.saturating_add(esp::overhead(suite, payload))
+/// A frame of `frame` bytes after its protection.
+fn secured(topology: &Topology, frame: usize) -> usize {
+    let (layers, behind) = layers(topology);
+    wrapped(&layers, behind, frame)
+}
+
+fn wrapped(layers: &[Layer], behind: usize, frame: usize) -> usize {
+    let inside = frame.saturating_sub(behind);
+    layers.iter().fold(inside, |inside, layer| layer.around(inside)).saturating_add(ETHERNET)
 }
 
 /// The longest frame of a tester that a first link of this MTU (bytes after Ethernet's header) carries whole.
 #[must_use]
 pub fn largest_frame(topology: &Topology, mtu: usize) -> usize {
-    let fits = |frame: usize| secured(topology, frame) <= mtu.saturating_add(ETHERNET);
+    let (layers, behind) = layers(topology);
+    let fits = |frame: usize| wrapped(&layers, behind, frame) <= mtu.saturating_add(ETHERNET);
     // No protection makes a frame shorter by more than its own header and tag.
     let most = mtu.saturating_add(2 * ETHERNET + TAG);
     (0..=most).rev().find(|frame| fits(*frame)).unwrap_or(0)
@@ -105,7 +98,7 @@ pub fn largest_frame(topology: &Topology, mtu: usize) -> usize {
 pub fn largest_segment(topology: &Topology, mtu: usize) -> (usize, usize) {
     let header = ETHERNET + if topology.tagged { TAG } else { 0 };
     let inner = largest_frame(topology, mtu).saturating_sub(header);
-    (inner, inner.saturating_sub(IPV4 + TCP))
+    (inner, inner.saturating_sub(IpVersion::V4.header_len() + TCP))
 }
 
 #[cfg(test)]

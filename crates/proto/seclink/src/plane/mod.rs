@@ -28,13 +28,13 @@ pub use gateway::{Gateway, GatewayOptions};
 pub use lan::Lan;
 pub use node::{Hop, HopCounters, Node, nodes};
 pub use opener::Opener;
-pub use plan::{KeyId, Plan, PlaneError, VLAN, Way};
+pub use plan::{KeyId, Plan, PlaneError, VLAN, Way, address};
 pub use reason::Reason;
 pub use sealer::Sealer;
 
-/// Room before a frame for all that any path puts there: L2TP over ESP with CBC takes 74 bytes, a pseudowire 22, or
-/// MACsec over MACsec's pseudowire 54.
-pub const HEADROOM: u16 = 128;
+/// Room before a frame for all that any path puts there: L2TP over ESP with CBC, in UDP over IPv6 and PPPoE, takes 110
+/// bytes, a pseudowire 22, or MACsec over MACsec's pseudowire 54.
+pub const HEADROOM: u16 = 160;
 
 /// Room behind a frame: ESP's padding, trailer and ICV take at most 33 bytes.
 pub const TAILROOM: u16 = 64;
@@ -45,6 +45,9 @@ const ESP_WINDOW: u32 = 64;
 /// MACsec takes frames in order only (IEEE 802.1AE-2018 §10.7.8, replayWindow 0): with a wider window it would take
 /// a frame twice.
 const MACSEC_WINDOW: u32 = 0;
+
+/// The number of every PPPoE session.
+const PPPOE_SESSION: u16 = 1;
 
 /// The port of WireGuard's datagrams, by custom.
 const WIREGUARD_PORT: u16 = 51_820;

@@ -4,15 +4,15 @@ use units::Time;
 use wire::macsec::Sci;
 
 use super::{
-    ESP_WINDOW, Gateway, GatewayOptions, KeyId, Lan, MACSEC_WINDOW, Opener, Plan, PlaneError,
-    Reason, Sealer, WIREGUARD_PORT, Way,
+    ESP_WINDOW, Gateway, GatewayOptions, KeyId, Lan, MACSEC_WINDOW, Opener, PPPOE_SESSION, Plan,
+    PlaneError, Reason, Sealer, WIREGUARD_PORT, Way,
 };
 use crate::esp::{self, Inbound, Outbound};
 use crate::macsec::{
     Association, Confidentiality, Extended, Naming, Receive, ReceiveAssociation, Transmit,
     TransmitAssociation, Validation,
 };
-use crate::path::{Protection, Reach, Topology};
+use crate::path::{Carrier, Protection, Reach, Topology};
 use crate::underlay::{Station, Underlay};
 use crate::vpws::{Label, Link, Pop, Push, Swap};
 use crate::wireguard::{Receiver, Sender};
@@ -194,10 +194,11 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
     fn hop(&mut self, at: u8) -> Result<Hop, PlaneError> {
         let Topology { protection, reach, hops, pseudowire, gateway, .. } = *self.topology;
         let (is_first, is_last) = (at == 0, at == hops);
-        let is_routed = !protection.carries_ethernet();
+        let is_routed = !self.topology.carries_ethernet();
+        let is_wrapped = protection != Protection::Plain || is_routed;
         let every = reach == Reach::EveryHop;
         let mut steps = Vec::with_capacity(3);
-        if protection != Protection::Plain && !is_first && (every || is_last) {
+        if is_wrapped && !is_first && (every || is_last) {
             steps.push(Step::Open(self.opener(at)?));
         }
         if is_routed && is_first {
@@ -209,7 +210,7 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
         if pseudowire && !is_first && !is_last {
             steps.push(self.switch(at)?);
         }
-        if protection != Protection::Plain && !is_last && (every || is_first) {
+        if is_wrapped && !is_last && (every || is_first) {
             steps.push(Step::Seal(self.sealer(at.saturating_add(1))?));
         }
         let gateway =
@@ -249,13 +250,19 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
     fn stretch(&self, at: u8) -> Result<(u8, Underlay), PlaneError> {
         if self.topology.reach == Reach::EveryHop {
             let (number, own, peer) = self.link(at)?;
-            return Ok((number, Underlay { own, peer }));
+            return Ok((number, self.underlay(own, peer)));
         }
         let ((_, first, _), (_, _, last)) = (self.link(1)?, self.link(self.topology.hops)?);
         let [left, right] = self.plan.through;
         let (own, peer) = if self.way == Way::Forward { (left, right) } else { (right, left) };
         let (own, peer) = (Station { ip: own, ..first }, Station { ip: peer, ..last });
-        Ok((0, Underlay { own, peer }))
+        Ok((0, self.underlay(own, peer)))
+    }
+
+    /// The network under a tunnel between two stations.
+    fn underlay(&self, own: Station, peer: Station) -> Underlay {
+        let Carrier { pppoe, nat_traversal, .. } = self.topology.carrier;
+        Underlay { own, peer, session: pppoe.then_some(PPPOE_SESSION), nat_traversal }
     }
 
     /// A number of its own for each stretch and way, from `base` on and not 0.
@@ -308,7 +315,8 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
         let (stretch, underlay) = self.stretch(at)?;
         let (session, port) = (self.index(SESSIONS, stretch), port(stretch));
         Ok(match self.topology.protection {
-            Protection::Plain => Sealer::Plain,
+            Protection::Plain if self.topology.carries_ethernet() => Sealer::Plain,
+            Protection::Plain => Sealer::Routed { underlay },
             Protection::MacSec => Sealer::MacSec(self.transmit(stretch, underlay)?),
             Protection::Esp => {
                 let outbound = Box::new(Outbound::new(self.parameters(stretch)?)?);
@@ -335,7 +343,8 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
         let (session, underlay) = (self.index(SESSIONS, stretch), sender.turned());
         let port = port(stretch);
         Ok(match self.topology.protection {
-            Protection::Plain => Opener::Plain,
+            Protection::Plain if self.topology.carries_ethernet() => Opener::Plain,
+            Protection::Plain => Opener::Routed { underlay },
             Protection::MacSec => Opener::MacSec(self.receive(stretch, sender)?),
             Protection::Esp => {
                 let inbound = Inbound::new(self.parameters(stretch)?, Some(ESP_WINDOW))?;

@@ -3,7 +3,7 @@
 use wire::{l2tpv3, udp, vxlan as vxlan_format};
 
 use super::Reason;
-use crate::esp::tunnel::Outer;
+use super::sealer::outer;
 use crate::esp::{self, Inbound, transport};
 use crate::macsec::{self, Receive};
 use crate::underlay::Underlay;
@@ -17,6 +17,11 @@ const IP_IN_IP: [u8; 2] = [4, 41];
 pub enum Opener {
     /// Takes frames as they are.
     Plain,
+    /// Takes the link's headers off an IP packet that is not protected, as in a PPPoE session.
+    Routed {
+        /// Addresses of the link's ends, and its session.
+        underlay: Underlay,
+    },
     /// MACsec, of a frame.
     MacSec(Box<Receive>),
     /// ESP in tunnel mode, of an IP packet.
@@ -64,11 +69,12 @@ impl Opener {
     pub fn open(&mut self, slot: &mut Slot<'_>) -> Result<(), Reason> {
         match self {
             Opener::Plain => Ok(()),
+            Opener::Routed { underlay } => Ok(underlay.take_link(slot)?),
             Opener::MacSec(receive) => open_macsec(receive, slot),
             Opener::Esp { inbound, underlay } => {
                 underlay.take_ethernet(slot)?;
                 // Not of the tunnel: unprotected, since the addresses are right.
-                if !(Outer { ends: underlay.ends(), in_udp: false }).unwrap(slot) {
+                if !outer(underlay).unwrap(slot) {
                     return Err(Reason::EspMalformed);
                 }
                 match inbound.open(slot) {
@@ -81,16 +87,18 @@ impl Opener {
             }
             Opener::L2tp { inbound, underlay, session } => {
                 underlay.take_ethernet(slot)?;
-                if let esp::Opened::Dropped(dropped) = transport::open(inbound, slot) {
+                if let esp::Opened::Dropped(dropped) =
+                    transport::open(inbound, slot, underlay.nat_traversal)
+                {
                     return Err(dropped.into());
                 }
-                Underlay::take_ipv4(slot, udp::PROTOCOL)?;
+                Underlay::take_ip(slot, udp::PROTOCOL)?;
                 Underlay::take_udp(slot, l2tpv3::PORT)?;
                 if l2tp::pop(slot, *session) { Ok(()) } else { Err(Reason::NotForUs) }
             }
             Opener::WireGuard { receiver, underlay, port } => {
                 underlay.take_ethernet(slot)?;
-                Underlay::take_ipv4(slot, udp::PROTOCOL)?;
+                Underlay::take_ip(slot, udp::PROTOCOL)?;
                 Underlay::take_udp(slot, *port)?;
                 match receiver.open(slot) {
                     wireguard::Opened::Delivered => Ok(()),
@@ -100,7 +108,7 @@ impl Opener {
             }
             Opener::MacSecVxlan { receive, underlay, network } => {
                 underlay.take_ethernet(slot)?;
-                Underlay::take_ipv4(slot, udp::PROTOCOL)?;
+                Underlay::take_ip(slot, udp::PROTOCOL)?;
                 Underlay::take_udp(slot, vxlan_format::PORT)?;
                 if !vxlan::pop(slot, *network) {
                     return Err(Reason::NotForUs);

@@ -1,6 +1,6 @@
 //! Where a path's stations are, and what its keys are called.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fault::{Explain, Fault};
 use thiserror::Error;
@@ -9,7 +9,7 @@ use wire::ethernet::Address;
 
 use super::Lan;
 use crate::KeyError;
-use crate::path::{Topology, TopologyError};
+use crate::path::{IpVersion, Topology, TopologyError};
 use crate::underlay::Station;
 
 named! {
@@ -42,25 +42,25 @@ pub struct Plan {
     /// Of each link, its left end and its right end: as many as the path has hops.
     pub links: Vec<[Station; 2]>,
     /// The addresses of the ends of a tunnel from the first node to the last.
-    pub through: [Ipv4Addr; 2],
+    pub through: [IpAddr; 2],
     /// The first and the last node's ends at the testers.
     pub lans: [Lan; 2],
 }
 
 impl Plan {
-    /// Addresses by number: link k has the stations 02:00:00:00:k:1 and 2, 10.9.k.1 and 2, a tunnel from end to end
-    /// 10.9.0.1 and 2; the first tester's link is the number 0, whose station 1 is the tester, and the second's
+    /// Addresses by number: link k has the stations 02:00:00:00:k:1 and 2, 10.9.k.1 and 2 or fd09:0:0:k::1 and 2, a tunnel
+    /// from end to end 10.9.0.1 and 2 or fd09::1 and 2; the first tester's link is the number 0, whose station 1 is the tester, and the second's
     /// that after the last, whose station 2 is the tester.
     #[must_use]
     pub fn numbered(topology: &Topology) -> Plan {
         let mac = |link: u8, side: u8| Address([2, 0, 0, 0, link, side]);
-        let station =
-            |link, side| Station { mac: mac(link, side), ip: Ipv4Addr::new(10, 9, link, side) };
+        let ip = |link, side| address(topology.carrier.ip, link, side);
+        let station = |link, side| Station { mac: mac(link, side), ip: ip(link, side) };
         let vlan = topology.tagged.then_some(VLAN);
         let beyond = topology.hops.saturating_add(1);
         Plan {
             links: (1..=topology.hops).map(|link| [station(link, 1), station(link, 2)]).collect(),
-            through: [1, 2].map(|side| Ipv4Addr::new(10, 9, 0, side)),
+            through: [1, 2].map(|side| ip(0, side)),
             lans: [
                 Lan { own: mac(0, 2), host: mac(0, 1), vlan },
                 Lan { own: mac(beyond, 1), host: mac(beyond, 2), vlan },
@@ -89,6 +89,15 @@ impl Plan {
             Way::Forward => (number, left, right),
             Way::Backward => (number, right, left),
         })
+    }
+}
+
+/// The address of one side of a link, 1 or 2; of link 0, of a tunnel from end to end.
+#[must_use]
+pub const fn address(version: IpVersion, link: u8, side: u8) -> IpAddr {
+    match version {
+        IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(10, 9, link, side)),
+        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, link as u16, 0, 0, 0, side as u16)),
     }
 }
 

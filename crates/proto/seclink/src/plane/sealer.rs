@@ -14,6 +14,11 @@ use crate::{SealError, Slot, l2tp, vxlan};
 pub enum Sealer {
     /// Leaves frames as they are.
     Plain,
+    /// Puts an IP packet on its way unprotected, as in a PPPoE session.
+    Routed {
+        /// Addresses of the link's ends, and its session.
+        underlay: Underlay,
+    },
     /// MACsec, of a frame.
     MacSec(Box<Transmit>),
     /// ESP in tunnel mode, of an IP packet.
@@ -60,34 +65,40 @@ impl Sealer {
     pub fn seal(&mut self, slot: &mut Slot<'_>) -> Result<(), SealError> {
         match self {
             Sealer::Plain => Ok(()),
+            Sealer::Routed { underlay } => underlay.put_ethernet(slot),
             Sealer::MacSec(transmit) => transmit.seal(slot),
             Sealer::Esp { outbound, underlay } => {
                 let inner = Inner::of(slot.frame()).ok_or(SealError::TooShort)?;
                 outbound.seal(slot, inner.next_header)?;
-                Outer { ends: underlay.ends(), in_udp: false }.wrap(slot, inner)?;
+                outer(underlay).wrap(slot, inner)?;
                 underlay.put_ethernet(slot)
             }
             Sealer::L2tp { outbound, underlay, session } => {
                 l2tp::push(slot, *session)?;
-                Underlay::put_udp(slot, l2tpv3::PORT, l2tpv3::PORT)?;
-                underlay.put_ipv4(slot, udp::PROTOCOL)?;
-                transport::seal(outbound, slot)?;
+                underlay.put_udp(slot, l2tpv3::PORT, l2tpv3::PORT)?;
+                underlay.put_ip(slot, udp::PROTOCOL)?;
+                transport::seal(outbound, slot, underlay.nat_traversal)?;
                 underlay.put_ethernet(slot)
             }
             Sealer::WireGuard { sender, underlay, port } => {
                 sender.seal(slot)?;
-                Underlay::put_udp(slot, *port, *port)?;
-                underlay.put_ipv4(slot, udp::PROTOCOL)?;
+                underlay.put_udp(slot, *port, *port)?;
+                underlay.put_ip(slot, udp::PROTOCOL)?;
                 underlay.put_ethernet(slot)
             }
             Sealer::MacSecVxlan { transmit, underlay, network } => {
                 transmit.seal(slot)?;
                 let from = vxlan::source_port(slot.frame());
                 vxlan::push(slot, *network)?;
-                Underlay::put_udp(slot, from, vxlan_format::PORT)?;
-                underlay.put_ipv4(slot, udp::PROTOCOL)?;
+                underlay.put_udp(slot, from, vxlan_format::PORT)?;
+                underlay.put_ip(slot, udp::PROTOCOL)?;
                 underlay.put_ethernet(slot)
             }
         }
     }
+}
+
+/// The outer headers of ESP's tunnel mode.
+pub(super) const fn outer(underlay: &Underlay) -> Outer {
+    Outer { ends: underlay.ends(), in_udp: underlay.nat_traversal }
 }

@@ -41,3 +41,19 @@ pub fn ipv4_packet(len: usize) -> Vec<u8> {
     repr.emit(&mut packet).unwrap();
     packet
 }
+
+/// An IPv6 packet of so many bytes.
+pub fn ipv6_packet(len: usize) -> Vec<u8> {
+    let repr = wire::ipv6::Repr {
+        source: "fd00::1".parse().unwrap(),
+        destination: "fd00::2".parse().unwrap(),
+        next_header: 17,
+        traffic_class: 0,
+        flow_label: 0,
+        hop_limit: 64,
+        payload_len: len - wire::ipv6::HEADER_LEN,
+    };
+    let mut packet = vec![0x77; len];
+    repr.emit(&mut packet).unwrap();
+    packet
+}
