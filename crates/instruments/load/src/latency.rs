@@ -130,7 +130,7 @@ pub struct Summary {
     pub p999_us: Option<f64>,
     /// 99.99 % are not above it.
     pub p9999_us: Option<f64>,
-    /// Maximum, in microseconds; null if one that was given up may be above it.
+    /// Maximum, in microseconds; null if one that was given up was waited for longer.
     pub max_us: Option<f64>,
 }
 
@@ -174,7 +174,7 @@ impl Summary {
             p99_us: p99,
             p999_us: p999,
             p9999_us: p9999,
-            max_us: all.then(|| us(finished.max())),
+            max_us: (all || finished.max() > latency.horizon).then(|| us(finished.max())),
         }
     }
 

@@ -54,6 +54,11 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
+/// Turns Nagle's algorithm off.
+pub(crate) fn send_at_once(socket: &OwnedFd) -> Result<(), Errno> {
+    sockopt::set_tcp_nodelay(socket, true)
+}
+
 /// Ends the sending direction. That it is ended already is as good.
 pub(crate) fn end_of_sending(socket: &OwnedFd) {
     let _ = shutdown(socket, Shutdown::Write);

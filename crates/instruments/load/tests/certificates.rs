@@ -1,7 +1,7 @@
 //! Client certificates: shown, refused, missing. A refusal never counts as a connection.
 
 use load::{ClientCertificate, Error, Kind, Options, Stage};
-use tls::Identity;
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 
 use crate::support::{
     Custom, Stream, Tls, answer, identity, options_http2, options_of, run, serve_custom,
@@ -9,9 +9,25 @@ use crate::support::{
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-fn certificate(of: &Identity) -> ClientCertificate {
-    let key = of.private_key_pem().unwrap();
-    ClientCertificate::new(of.chain_der().to_vec(), key.as_bytes()).unwrap()
+/// A root for clients, and a certificate that it has signed.
+struct Clients {
+    root: Vec<u8>,
+    certificate: ClientCertificate,
+}
+
+fn clients() -> Clients {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let root = params.self_signed(&key).unwrap().der().to_vec();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["client.test".to_owned()]).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let signed = params.signed_by(&key, &issuer).unwrap();
+    let pem = key.serialize_pem();
+    let certificate = ClientCertificate::new(vec![signed.der().to_vec()], pem.as_bytes()).unwrap();
+    Clients { root, certificate }
 }
 
 /// Reads until the client closes.
@@ -21,8 +37,8 @@ fn listen(stream: &mut dyn Stream) -> std::io::Result<()> {
     Ok(())
 }
 
-fn asking(clients: &Identity, change: impl FnOnce(&mut Tls)) -> Custom {
-    let mut tls = Tls { clients: clients.roots().pop(), ..Tls::default() };
+fn asking(clients: &Clients, change: impl FnOnce(&mut Tls)) -> Custom {
+    let mut tls = Tls { clients: Some(clients.root.clone()), ..Tls::default() };
     change(&mut tls);
     serve_custom(tls, |stream, _| answer(stream, OK))
 }
@@ -33,11 +49,11 @@ fn few(options: Options) -> Options {
 
 #[test]
 fn a_certificate_is_shown_to_those_who_ask() {
-    let clients = identity();
+    let clients = clients();
     for only_tls12 in [false, true] {
         let server = asking(&clients, |tls| tls.only_tls12 = only_tls12);
         let mut options = few(options_of(&server));
-        options.client_certificate = Some(certificate(&clients));
+        options.client_certificate = Some(clients.certificate.clone());
         let report = run(&options);
         assert_eq!((report.completed, report.failed), (3, 0), "{report:#?}");
         assert_eq!((report.handshakes.full, report.handshakes.asked_for_certificate), (3, 3));
@@ -46,11 +62,11 @@ fn a_certificate_is_shown_to_those_who_ask() {
 
 #[test]
 fn a_refusal_is_no_connection() {
-    let (clients, others) = (identity(), identity());
+    let (clients, others) = (clients(), clients());
     for only_tls12 in [false, true] {
         for handshake_only in [false, true] {
             for no_tickets in [false, true] {
-                for shown in [None, Some(certificate(&others))] {
+                for shown in [None, Some(others.certificate.clone())] {
                     let server = asking(&clients, |tls| {
                         tls.only_tls12 = only_tls12;
                         tls.no_tickets = no_tickets;
@@ -76,11 +92,11 @@ fn a_refusal_is_no_connection() {
 
 #[test]
 fn a_handshake_alone_is_made_where_the_server_goes_on() {
-    let clients = identity();
+    let clients = clients();
     for no_tickets in [false, true] {
-        for shown in [None, Some(certificate(&clients))] {
+        for shown in [None, Some(clients.certificate.clone())] {
             let tls = Tls {
-                clients: clients.roots().pop(),
+                clients: Some(clients.root.clone()),
                 optional: true,
                 no_tickets,
                 ..Tls::default()
@@ -98,7 +114,7 @@ fn a_handshake_alone_is_made_where_the_server_goes_on() {
 
 #[test]
 fn a_refusal_over_http2_is_no_connection() {
-    let clients = identity();
+    let clients = clients();
     let server = asking(&clients, |tls| tls.alpn = vec!["h2"]);
     let mut options = options_http2(&server, 4, true);
     options.count = Some(8);

@@ -246,6 +246,10 @@ impl Slot {
         let reset = options.close == Close::Reset;
         let at_connect = |errno| (Stage::Connect, Failure::of_errno(errno));
         let socket = socket::begin(tools.address, source, reset).map_err(at_connect)?;
+        if session.is_some() {
+            // A request does not wait for the acknowledgement of the one before.
+            socket::send_at_once(&socket).map_err(at_connect)?;
+        }
         let mut live = Live {
             socket,
             tls,

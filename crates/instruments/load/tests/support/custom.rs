@@ -106,6 +106,7 @@ pub fn serve_custom(
             let number = counted.fetch_add(1, Ordering::SeqCst);
             let (config, converse, off) = (Arc::clone(&config), Arc::clone(&converse), tls.off);
             std::thread::spawn(move || {
+                let _ = socket.set_nodelay(true);
                 let _ = socket.set_read_timeout(Some(Duration::from_secs(20)));
                 if off {
                     let mut socket = socket;
