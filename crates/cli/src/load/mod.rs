@@ -233,14 +233,20 @@ fn advise(report: &Report, diagnostics: &Diagnostics) {
     }
     if report.short_connections > 0 {
         let cut = counted(report.short_connections, "connection");
-        let each = report.requests as f64 / report.completed.max(1) as f64;
-        if report.short_connections == report.completed && report.streams.is_none() {
+        let carried = report.requests + report.requests_failed;
+        let each = carried as f64 / report.completed.max(1) as f64;
+        if report.streams.is_some() {
+            diagnostics.note(format!(
+                "the server closed {cut}; a connection carried {each:.1} requests on average"
+            ));
+        } else if report.short_connections == report.completed {
             diagnostics.warning(format!(
                 "the server does not keep connections open: it closed each after {each:.1} requests"
             ));
         } else {
             diagnostics.note(format!(
-                "the server closed {cut} before all their requests, after {each:.1} on average"
+                "the server closed {cut} before all their requests; a connection carried {each:.1} on \
+                 average"
             ));
         }
     }

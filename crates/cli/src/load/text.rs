@@ -40,7 +40,8 @@ pub(super) fn describe(report: &Report) -> String {
     line("requests", requests(report));
     if report.short_connections > 0 {
         let cut = counted(report.short_connections, "connection");
-        line("", format!("{cut} closed by the server before all their requests"));
+        let when = if report.streams.is_some() { "" } else { " before all their requests" };
+        line("", format!("{cut} closed by the server{when}"));
     }
     line("bytes", format!("{} in, {} out", report.bytes_in, report.bytes_out));
     let (each, unit) = match report.streams {

@@ -7,10 +7,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::aws_lc_rs;
 use rustls::sign::CertifiedKey;
-use rustls::{Error as TlsError, InconsistentKeys, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -36,17 +36,17 @@ impl ClientCertificate {
         let signing = aws_lc_rs::default_provider().key_provider.load_private_key(key);
         let signing =
             signing.map_err(|_| wrong("the private key is of a kind that is not supported"))?;
-        let certified =
-            CertifiedKey::new(chain.into_iter().map(CertificateDer::from).collect(), signing);
-        match certified.keys_match() {
-            Ok(()) | Err(TlsError::InconsistentKeys(InconsistentKeys::Unknown)) => {
-                Ok(ClientCertificate(Arc::new(certified)))
-            }
-            Err(TlsError::InconsistentKeys(_)) => {
-                Err(wrong("the private key is not that of the first certificate"))
-            }
-            Err(_) => Err(wrong("the first certificate cannot be read")),
+        // Old certificates, of version 1, are shown too: what rustls cannot read is not read.
+        let key_is_in = |public: &[u8], certificate: &[u8]| {
+            certificate.windows(public.len().max(1)).any(|window| window == public)
+        };
+        if let (Some(public), Some(first)) = (signing.public_key(), chain.first())
+            && !key_is_in(&public, first)
+        {
+            return Err(wrong("the private key is not that of the first certificate"));
         }
+        let chain = chain.into_iter().map(CertificateDer::from).collect();
+        Ok(ClientCertificate(Arc::new(CertifiedKey::new(chain, signing))))
     }
 }
 

@@ -140,5 +140,5 @@ fn files_that_cannot_be_used_are_refused() {
     assert!(problem(Vec::new(), &key).contains("no certificate"));
     assert!(problem(one.chain_der().to_vec(), "x").contains("no private key"));
     assert!(problem(other.chain_der().to_vec(), &key).contains("not that of"));
-    assert!(problem(vec![vec![1, 2, 3]], &key).contains("cannot be read"));
+    assert!(problem(vec![vec![1, 2, 3]], &key).contains("not that of"));
 }
