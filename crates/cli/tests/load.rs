@@ -186,7 +186,7 @@ fn a_run_without_hope_ends_early_and_says_why() {
     for http in [&[][..], &["--http", "h2"]] {
         let url = format!("https://{address}/");
         // An hour, if it did not.
-        let begin = ["load", &url, "--insecure", "--duration", "1h"];
+        let begin = ["load", &url, "--insecure", "--duration", "60min"];
         let output = run(folder.path(), &[&begin[..], http].concat());
         assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
         for part in ["stopped early", "connection refused"] {

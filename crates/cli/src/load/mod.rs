@@ -193,8 +193,7 @@ fn advise(report: &Report, diagnostics: &Diagnostics) {
     let unit = if report.streams.is_some() { "request" } else { "connection" };
     if let Some(alike) = &report.stopped_early {
         diagnostics.warning(format!(
-            "stopped early: {}, all alike: {} ({})",
-            counted(alike.count, "failure"),
+            "stopped early: every {unit} failed alike: {} ({})",
             alike.kind.title(),
             one_line(&alike.detail)
         ));

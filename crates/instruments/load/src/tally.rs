@@ -265,7 +265,7 @@ impl Tally {
     }
 
     fn note(&mut self, stage: Stage, failure: &Failure) {
-        if self.completed == 0 && self.requests == 0 {
+        if self.requests == 0 {
             self.alike.add(stage, failure);
         }
     }
