@@ -197,7 +197,9 @@ impl Alike {
         match self {
             Alike::Nothing => *self = Alike::All(stage, failure.kind, failure.detail.clone()),
             Alike::All(one, kind, detail)
-                if (*one, *kind) == (stage, failure.kind) && *detail == failure.detail => {}
+                if *one == stage
+                    && (are_ends(*kind, failure.kind)
+                        || (*kind == failure.kind && *detail == failure.detail)) => {}
             _ => *self = Alike::Mixed,
         }
     }
@@ -207,9 +209,20 @@ impl Alike {
         match (self, other) {
             (Alike::Nothing, one) | (one, Alike::Nothing) => one,
             (one, other) if one == other => one,
+            (Alike::All(stage, kind, detail), Alike::All(other_stage, other, _))
+                if stage == other_stage && are_ends(kind, other) =>
+            {
+                Alike::All(stage, kind, detail)
+            }
             _ => Alike::Mixed,
         }
     }
+}
+
+/// Whether both are ends that the server made: whether data was left unread decides which of them comes.
+fn are_ends(one: Kind, other: Kind) -> bool {
+    let is_end = |kind| matches!(kind, Kind::Reset | Kind::ClosedEarly);
+    is_end(one) && is_end(other)
 }
 
 /// Different failures that are told apart; the server writes some of the words.
@@ -297,5 +310,11 @@ mod tests {
         assert_eq!(one.clone().merge(other), Alike::Mixed);
         one.add(Stage::Tls, &refused);
         assert_eq!(one, Alike::Mixed);
+        // The server closes: with unread data it resets.
+        let (mut ends, mut resets) = (Alike::default(), Alike::default());
+        ends.add(Stage::Tls, &Failure::new(Kind::ClosedEarly, "closed"));
+        ends.add(Stage::Tls, &Failure::of_errno(Errno::CONNRESET));
+        resets.add(Stage::Tls, &Failure::of_errno(Errno::CONNRESET));
+        assert!(matches!(ends.merge(resets), Alike::All(Stage::Tls, Kind::ClosedEarly, _)));
     }
 }

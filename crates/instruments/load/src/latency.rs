@@ -67,6 +67,15 @@ impl Latency {
         self.horizon = self.horizon.max(other.horizon);
     }
 
+    /// This share of all times was watched no longer than this.
+    fn watched(&self, share: f64) -> u64 {
+        let Some(censored) = &self.censored else { return self.finished.value_at_quantile(share) };
+        let mut all = self.finished.clone();
+        // Both have the same bounds, so that nothing can be out of range.
+        let _ = all.add(censored.as_ref());
+        all.value_at_quantile(share).min(self.horizon)
+    }
+
     fn censored_count(&self) -> u64 {
         self.censored.as_ref().map_or(0, |censored| censored.len())
     }
@@ -113,8 +122,8 @@ pub struct Summary {
     pub count: u64,
     /// How many were given up: they took longer than they were waited for.
     pub censored: u64,
-    /// The longest time that was waited for one given up, in microseconds; null if none was. Quantiles that are
-    /// null lie above it.
+    /// The quantiles that are null, and the maximum if it is, are longer than this, in microseconds; null if none
+    /// is.
     pub longer_than_us: Option<f64>,
     /// Mean, in microseconds; null if any was given up.
     pub mean_us: Option<f64>,
@@ -161,12 +170,21 @@ impl Summary {
         }
         let us = |nanos: u64| nanos as f64 / 1e3;
         let all = censored == 0;
-        let [p50, p90, p99, p999, p9999] =
-            latency.quantiles([0.5, 0.9, 0.99, 0.999, 0.9999]).map(|nanos| nanos.map(us));
+        let shares = [0.5, 0.9, 0.99, 0.999, 0.9999];
+        let quantiles = latency.quantiles(shares);
+        let max = Some(finished.max()).filter(|max| all || *max > latency.horizon);
+        // Had each ended when it was given up, a quantile would be this long: it is longer.
+        let unknown = shares.iter().zip(quantiles).find(|(_, nanos)| nanos.is_none());
+        let longer_than = match (unknown, max) {
+            (Some((share, _)), _) => Some(latency.watched(*share)),
+            (None, None) => Some(latency.horizon),
+            (None, Some(_)) => None,
+        };
+        let [p50, p90, p99, p999, p9999] = quantiles.map(|nanos| nanos.map(us));
         Summary {
             count: finished.len(),
             censored,
-            longer_than_us: (!all).then(|| us(latency.horizon)),
+            longer_than_us: longer_than.map(us),
             mean_us: all.then(|| finished.mean() / 1e3),
             min_us: us(finished.min()),
             p50_us: p50,
@@ -174,7 +192,7 @@ impl Summary {
             p99_us: p99,
             p999_us: p999,
             p9999_us: p9999,
-            max_us: (all || finished.max() > latency.horizon).then(|| us(finished.max())),
+            max_us: max.map(us),
         }
     }
 
@@ -231,8 +249,22 @@ mod tests {
     fn nothing_that_finished_has_no_quantile() {
         let summary = Summary::of(&latency(&[], &[5 * MS, 7 * MS]));
         assert_eq!((summary.count, summary.censored, summary.p50_us), (0, 2, None));
-        assert_eq!(summary.longer_than_us, Some(7000.0));
+        // The median may be little more than 5 ms.
+        let longer = summary.longer_than_us.unwrap();
+        assert!((longer / 5000.0 - 1.0).abs() < 2e-3, "{longer}");
         assert_eq!(Summary::of(&latency(&[], &[])), Summary::default());
+    }
+
+    #[test]
+    fn one_that_was_given_up_early_leaves_the_rest_known() {
+        let summary = Summary::of(&latency(&[2 * MS, 3 * MS], &[MS]));
+        assert_eq!((summary.longer_than_us, summary.mean_us), (None, None));
+        assert!(summary.p9999_us.is_some() && summary.max_us.is_some());
+        // Only the maximum is longer than what was waited.
+        let finished: Vec<u64> = (1..=20_001).map(|_| MS).collect();
+        let summary = Summary::of(&latency(&finished, &[9 * MS]));
+        assert!(summary.p9999_us.is_some());
+        assert_eq!((summary.max_us, summary.longer_than_us), (None, Some(9000.0)));
     }
 
     #[test]

@@ -199,15 +199,25 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        self.finish(cpu);
+        self.finish(cpu, stops.hopeless.load(Ordering::Relaxed));
         Ok(self.tally)
     }
 
-    /// Counts what has not come to an end.
-    fn finish(&mut self, cpu: u64) {
+    /// Counts what has not come to an end. Of a hopeless run nothing is learnt by that.
+    fn finish(&mut self, cpu: u64, hopeless: bool) {
         let now = self.tools.now();
         self.tally.ended = now;
         self.tally.unfinished = self.live as u64;
+        if !hopeless {
+            self.count_unfinished(now);
+        }
+        self.slots.clear();
+        self.tally.cpu_nanos = cpu_nanos().saturating_sub(cpu);
+        self.tell();
+    }
+
+    /// Counts what is under way, and what never started, as longer than until `now`.
+    fn count_unfinished(&mut self, now: u64) {
         for place in &mut self.slots {
             place.censor(Some(now), &self.tools, &mut self.tally);
             place.lose_requests(Some(now), false, &mut self.tally);
@@ -228,9 +238,6 @@ impl<'a> Worker<'a> {
                 self.tally.never_started(due, until, count);
             }
         }
-        self.slots.clear();
-        self.tally.cpu_nanos = cpu_nanos().saturating_sub(cpu);
-        self.tell();
     }
 
     /// No connection starts any more.
