@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Compares `wiretax load` with other generators of TLS connections: the same server, the same cores,
-# in turn (A B C A B C ...), full TLS 1.3 handshakes, one request a connection. Connections are
-# counted by the server, CPU time by the kernel. Prints a table of medians, with the TLS library of each
+# in turn (A B C A B C ...), full TLS 1.3 handshakes, one request a connection; or HTTP/2. Connections (requests)
+# are counted by the server, CPU time by the kernel. Prints a table of medians, with the TLS library of each
 # generator: much of a connection's CPU time is the library's. `plain` is a simple blocking client on the
 # library of `wiretax load`: beside it the generator alone differs.
 #
 #   scripts/compare-load.sh [WIRETAX]     program to measure; target/release/wiretax if not given
+#   HTTP=h2             requests of HTTP/2 on connections that stay open, STREAMS (10) at once on each, in place
+#                       of connections; with h2load, hey and oha
 #   HAPROXY=PROGRAM     serve by this HAProxy instead of nginx: with a fast library the generator is
 #                       the limit, not the server
 #   KEY=rsa             an RSA-2048 certificate; ec (P-256) if not given
@@ -25,6 +27,13 @@ wiretax=$(realpath -m "${1:-target/release/wiretax}")
 rounds=${ROUNDS:-5}
 seconds=${SECONDS_EACH:-3}
 connections=${CONNECTIONS:-16}
+http=${HTTP:-1.1}
+streams=${STREAMS:-10}
+case $http in
+    1.1) unit=connection listen= alpn= ;;
+    h2) unit=request listen=' http2' alpn='alpn h2' ;;
+    *) echo "error: HTTP is 1.1 or h2, not $http" >&2; exit 2 ;;
+esac
 server_cpus=${SERVER_CPUS:-0}
 client_cpus=${CLIENT_CPUS:-1}
 threads=$(awk -F, '{ n = 0; for (i = 1; i <= NF; i++) { split($i, r, "-"); n += (r[2] ? r[2] - r[1] : 0) + 1 } print n }' <<<"$client_cpus")
@@ -55,7 +64,10 @@ for port in 18443 18080; do
 done
 
 checkout=$(cd "$(dirname "$0")/.." && pwd)
-case " ${TOOLS:-plain} " in
+all="wiretax plain s_time s_time-x4 wrk ab h2load hey siege httperf oha"
+# Those that speak HTTP/2.
+[ "$http" = 1.1 ] || all="wiretax h2load hey oha"
+case " ${TOOLS:-$all} " in
     *' plain '*)
         if [ -z "${PLAIN:-}" ]; then
             (cd "$checkout" && cargo build --release --locked --quiet -p load --example plain)
@@ -93,7 +105,8 @@ http {
     access_log off;
     client_body_temp_path a; proxy_temp_path b; fastcgi_temp_path c; uwsgi_temp_path d; scgi_temp_path e;
     server {
-        listen 127.0.0.1:18443 ssl backlog=4096 reuseport;
+        listen 127.0.0.1:18443 ssl$listen backlog=4096 reuseport;
+        keepalive_requests 100000000;
         ssl_certificate cert.pem; ssl_certificate_key key.pem;
         ssl_protocols TLSv1.3; ssl_ecdh_curve X25519;
         ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
@@ -116,7 +129,7 @@ defaults
     mode http
     timeout client 10s
 frontend load
-    bind 127.0.0.1:18443 ssl crt both.pem
+    bind 127.0.0.1:18443 ssl crt both.pem $alpn
     http-request return status 200 content-type text/plain string ok
 frontend figures
     bind 127.0.0.1:18080
@@ -182,8 +195,15 @@ library_of() {
     esac
 }
 
-all="wiretax plain s_time s_time-x4 wrk ab h2load hey siege httperf oha"
 command_of() {
+    case $http-$1 in
+        h2-wiretax) echo "$wiretax -q load $url --http h2 --streams $streams -c $connections -t $threads -d ${seconds}s --ca cert.pem"; return ;;
+        h2-h2load) echo "h2load -D $seconds -c $connections -m $streams -t $threads $url"; return ;;
+        # It has a connection for all its workers.
+        h2-hey) echo "hey -h2 -z ${seconds}s -c $((connections * streams)) -cpus $threads $url"; return ;;
+        h2-oha) echo "oha --no-tui --insecure --http2 -c $connections -p $streams -z ${seconds}s $url"; return ;;
+        h2-*) echo "error: no generator of HTTP/2 is called $1; there are: $all" >&2; exit 2 ;;
+    esac
     case $1 in
         wiretax) echo "$wiretax -q load $url -c $connections -t $threads -d ${seconds}s --ca cert.pem" ;;
         plain) echo "$PLAIN 127.0.0.1:18443 localhost cert.pem $connections $seconds" ;;
@@ -232,9 +252,11 @@ done
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 ours=$(awk '$1 == "wiretax" { print $2 }' rounds.txt | median)
-echo "$name on CPU $server_cpus, generator on CPU $client_cpus, $key key, $connections connections, medians of $rounds rounds of $seconds s"
+at_once="$connections connections"
+[ "$http" = 1.1 ] || at_once="HTTP/2, $at_once of $streams streams"
+echo "$name on CPU $server_cpus, generator on CPU $client_cpus, $key key, $at_once, medians of $rounds rounds of $seconds s"
 echo
-echo "| generator | TLS library | connections/s | wiretax is | CPU us/connection |"
+echo "| generator | TLS library | ${unit}s/s | wiretax is | CPU us/$unit |"
 echo "|---|---|---:|---:|---:|"
 for tool in "${tools[@]}"; do
     rate=$(awk -v tool="$tool" '$1 == tool { print $2 }' rounds.txt | median)

@@ -21,9 +21,8 @@ impl Drop for Server {
     }
 }
 
-/// A server with a certificate for `test.example` in `cert.pem`.
-fn serve(folder: &Path) -> Server {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+/// A certificate for `test.example` in `cert.pem`, and its key in `key.pem`.
+fn certificate(folder: &Path) {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
         .args(["-subj", "/CN=test.example", "-addext", "subjectAltName=DNS:test.example"])
@@ -33,9 +32,20 @@ fn serve(folder: &Path) -> Server {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", talk(&made));
+}
+
+/// A server with that certificate.
+fn serve(folder: &Path) -> Server {
+    serve_with(folder, &[])
+}
+
+fn serve_with(folder: &Path, more: &[&str]) -> Server {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    certificate(folder);
     let accept = address.to_string();
     let child = Command::new("openssl")
         .args(["s_server", "-www", "-accept", &accept, "-cert", "cert.pem", "-key", "key.pem"])
+        .args(more)
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -122,6 +132,14 @@ fn what_is_wrong_is_said_before_anything_is_sent() {
         (&["load", "https://127.0.0.1:1/", "--duration", "10"], &["no unit"]),
         (&["load", "https://127.0.0.1:1/", "--ramp", "10s"], &["ramp must be shorter"]),
         (&["load", "https://127.0.0.1:1/", "--connect-to", "elsewhere"], &["not an address"]),
+        (&["load", "https://127.0.0.1:1/", "--streams", "4"], &["HTTP/2", "--http h2"]),
+        (&["load", "https://127.0.0.1:1/", "--http", "3"], &["1.1", "h2"]),
+        (&["load", "https://127.0.0.1:1/", "--key", "k.pem"], &["--cert"]),
+        (&["load", "https://127.0.0.1:1/", "--cert", "nowhere.pem"], &["nowhere.pem"]),
+        (
+            &["load", "http://127.0.0.1:1/", "--http", "h2", "--handshake-only"],
+            &["without TLS there is no handshake"],
+        ),
         (&["load", "https://127.0.0.1:1/", "--source", "::1", "--insecure"], &["IPv4", "IPv6"]),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -159,4 +177,110 @@ fn an_interrupt_keeps_what_was_measured() {
     let report: Value = serde_json::from_str(&data(&output)).unwrap();
     assert_eq!(report["interrupted"], true, "{report}");
     assert!(talk(&output).contains("interrupted"), "{}", talk(&output));
+}
+
+#[test]
+fn a_run_without_hope_ends_early_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for http in [&[][..], &["--http", "h2"]] {
+        let url = format!("https://{address}/");
+        // An hour, if it did not.
+        let begin = ["load", &url, "--insecure", "--duration", "60min"];
+        let output = run(folder.path(), &[&begin[..], http].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
+        for part in ["stopped early", "connection refused"] {
+            assert!(talk(&output).contains(part), "no `{part}`:\n{}", talk(&output));
+        }
+    }
+}
+
+#[test]
+fn what_was_given_up_is_longer_than_the_limit() {
+    // A server that takes connections and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["load", &url, "--insecure", "--rate", "100", "-n", "5", "--timeout", "300ms"];
+    let output = run(folder.path(), &load);
+    assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
+    let text = data(&output);
+    assert!(text.contains("> 3") && text.contains("given up"), "{text}");
+    let output = run(folder.path(), &[&load[..], &["--json"]].concat());
+    let report: Value = serde_json::from_str(&data(&output)).unwrap();
+    let total = &report["latency"]["total"];
+    assert_eq!((&total["censored"], &total["count"]), (&5.into(), &0.into()), "{total}");
+    assert!(total["p90_us"].is_null(), "{total}");
+    assert!(total["longer_than_us"].as_f64().unwrap() >= 300_000.0, "{total}");
+}
+
+#[test]
+fn a_client_certificate_is_shown() {
+    if !has("openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let openssl = |arguments: &[&str]| {
+        let made = Command::new("openssl").args(arguments).current_dir(folder.path()).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{}", talk(&made));
+    };
+    // Without extensions it is of version 1, as many are.
+    openssl(&[
+        "req",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=client",
+        "-keyout",
+        "own.key",
+        "-out",
+        "own.csr",
+    ]);
+    openssl(&[
+        "x509", "-req", "-in", "own.csr", "-signkey", "own.key", "-days", "2", "-out", "own.pem",
+    ]);
+    let server = serve_with(folder.path(), &["-Verify", "1"]);
+    for extra in [&[][..], &["--handshake-only"]] {
+        let begin = ["--ca", "cert.pem"];
+        let output = load(folder.path(), &server, &[&begin[..], extra].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
+        assert!(data(&output).contains("client certificate refused"), "{}", data(&output));
+        assert!(talk(&output).contains("--cert and --key"), "{}", talk(&output));
+        let own = ["--ca", "cert.pem", "--cert", "own.pem", "--key", "own.key"];
+        let output = load(folder.path(), &server, &[&own[..], extra].concat());
+        assert_eq!(output.status.code(), Some(0), "{}{}", data(&output), talk(&output));
+        assert!(data(&output).contains("10 completed, 0 failed"), "{}", data(&output));
+    }
+}
+
+#[test]
+fn http2_is_loaded_by_requests() {
+    if !has("nghttpd") || !has("openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.html"), "hello").unwrap();
+    certificate(folder.path());
+    for tls in [true, false] {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let keys: &[&str] = if tls { &["key.pem", "cert.pem"] } else { &["--no-tls"] };
+        let mut command = Command::new("nghttpd");
+        command.args(["-a", "127.0.0.1", "-d", ".", &port.to_string()]).args(keys);
+        let child = command.current_dir(folder.path()).stdin(Stdio::null()).spawn().unwrap();
+        let server = Server { child, address: ([127, 0, 0, 1], port).into() };
+        wait_until("the server listens", || TcpStream::connect(server.address).is_ok());
+        let scheme = if tls { "https" } else { "http" };
+        let url = format!("{scheme}://test.example/index.html");
+        let connect = server.address.to_string();
+        let to = ["load", &url, "--connect-to", &connect, "--http", "h2", "--streams", "7"];
+        let rest = ["-c", "2", "-n", "500", "--ca", "cert.pem", "--json"];
+        let output = run(folder.path(), &[&to[..], &rest].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+        let report: Value = serde_json::from_str(&data(&output)).unwrap();
+        assert_eq!(report["requests"], 500, "{report}");
+        assert_eq!(report["completed"], 2, "{report}");
+        assert_eq!(report["latency"]["tls"]["count"], if tls { 2 } else { 0 }, "{report}");
+    }
 }

@@ -82,6 +82,7 @@ pub const TARGETS: &[Target] = &[
     ("sslmtcp_carrier", sslmtcp::fuzz::carrier),
     ("callgrind_output", small::callgrind_output),
     ("load_http_response", small::load_http_response),
+    ("load_http2_connection", load::fuzz_http2),
     ("capture_formats", formats::formats),
     ("capture_source", sources::source),
 ];

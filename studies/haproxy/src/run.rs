@@ -187,8 +187,8 @@ impl Bench<'_> {
             (value::BACK_RESUMED, seen.back.reuse()),
             (value::HANDSHAKES, each(handshakes as f64).filter(|_| sees_tls)),
             (value::ANSWERED, each(seen.answered as f64)),
-            (value::P50, Some(loaded.p50_us / 1e3)),
-            (value::P99, Some(loaded.p99_us / 1e3)),
+            (value::P50, Some(loaded.p50_us / 1e3).filter(|ms| ms.is_finite())),
+            (value::P99, Some(loaded.p99_us / 1e3).filter(|ms| ms.is_finite())),
             (value::COMPLETED, Some(completed as f64)),
             (value::FAILED, Some(loaded.failed as f64)),
         ];
@@ -219,6 +219,7 @@ pub(crate) struct Loaded {
     pub(crate) elapsed_seconds: f64,
     /// CPU time of the client a connection.
     pub(crate) cpu_us: Option<f64>,
+    /// Not a number where it lies above the limit of time.
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
 }
@@ -235,8 +236,8 @@ impl Loaded {
             per_second: report.connections_per_second,
             elapsed_seconds: report.elapsed_seconds,
             cpu_us: report.cpu.us_per_connection,
-            p50_us: report.latency.total.p50_us,
-            p99_us: report.latency.total.p99_us,
+            p50_us: report.latency.total.p50_us.unwrap_or(f64::NAN),
+            p99_us: report.latency.total.p99_us.unwrap_or(f64::NAN),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::value::{Refused, server_name, value};
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 6] = [
     (Exit::Done, "done"),
-    (Exit::Found, "every connection failed"),
+    (Exit::Found, "every connection or request failed"),
     (Exit::Usage, "the command line is wrong"),
     (Exit::Machine, "this machine cannot do it"),
     (Exit::Results, "the result could not be printed"),
@@ -31,9 +31,15 @@ const MEANINGS: [(Exit, &str); 6] = [
   wiretax load https://localhost:8443/ --resume 80% --ca ca.pem
   wiretax load https://localhost:8443/ --handshake-only --count 10000 --json
   wiretax load https://test.example/ --connect-to 127.0.0.1:8443 --tls 1.3 --group x25519
+  wiretax load https://localhost:8443/ --cert client.pem --key client.key
+  wiretax load https://localhost:8443/ --http h2 --streams 20 -c 4 --rate 5000
+                                                             5000 requests per second over 4 connections
+  wiretax load http://localhost:8080/ --http h2              HTTP/2 without TLS (prior knowledge)
 
 With --rate (an open loop) latency counts from when each connection was due, so that time lost to a
-stall of the server is included. Failures of some connections are part of the result.", &MEANINGS))]
+stall of the server is included; what was given up counts as longer than its limit. With --http h2 the
+load is made of requests: connections stay open, and --rate, --count and --timeout are of requests.
+Failures of some are part of the result. A run in which all fail alike ends after a second.", &MEANINGS))]
 pub struct LoadArgs {
     /// The server
     #[arg(value_parser = value::<Target>, value_name = "https://HOST[:PORT][/PATH]", value_hint = ValueHint::Url)]
@@ -57,7 +63,8 @@ pub struct PaceArgs {
     /// Connections at once [default: 32; with --rate at most 1000]
     #[arg(short, long, value_name = "N")]
     pub connections: Option<usize>,
-    /// Open loop: start this many connections per second, whether or not the server keeps up
+    /// Open loop: start this many connections (with --http h2 requests) per second, whether or not the server
+    /// keeps up
     #[arg(short, long, value_name = "N")]
     pub rate: Option<f64>,
     /// Worker threads [default: one per core]
@@ -66,13 +73,13 @@ pub struct PaceArgs {
     /// Start no connection after this time [default: 10s, unless --count is given]
     #[arg(value_parser = value::<Delay>, short, long, value_name = "TIME")]
     pub duration: Option<Delay>,
-    /// Start at most this many connections
+    /// Start at most this many connections (with --http h2 requests)
     #[arg(short = 'n', long, value_name = "N")]
     pub count: Option<u64>,
     /// Grow to the full load over this time, which does not count in rates and latencies
     #[arg(value_parser = value::<Delay>, long, value_name = "TIME", default_value = "0s")]
     pub ramp: Delay,
-    /// Give a connection up after this time
+    /// Give a connection up after this time; with --http h2 a request, too
     #[arg(value_parser = value::<Delay>, long, value_name = "TIME", default_value = "10s")]
     pub timeout: Delay,
 }
@@ -84,15 +91,32 @@ pub struct WorkArgs {
     /// Share of connections that resume a session; the others make full handshakes
     #[arg(value_parser = value::<Probability>, long, value_name = "SHARE", default_value = "0%")]
     pub resume: Probability,
-    /// Requests on each connection, the last with `Connection: close`
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub requests_per_connection: u32,
+    /// HTTP version
+    #[arg(long, value_enum, value_name = "VERSION", default_value_t = HttpArg::One)]
+    pub http: HttpArg,
+    /// Requests at once on each connection, with --http h2 [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub streams: Option<u32>,
+    /// Requests on each connection, the last with `Connection: close` [default: 1; with --http h2 no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub requests_per_connection: Option<u32>,
     /// No request: end each connection after its handshake
-    #[arg(long, conflicts_with = "requests_per_connection")]
+    #[arg(long, conflicts_with_all = ["requests_per_connection", "streams"])]
     pub handshake_only: bool,
     /// How connections are closed
     #[arg(long, value_enum, value_name = "HOW", default_value_t = CloseArg::Fin)]
     pub close: CloseArg,
+}
+
+/// HTTP versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HttpArg {
+    /// HTTP/1.1: one request after the other.
+    #[value(name = "1.1", aliases = ["1", "h1"])]
+    One,
+    /// HTTP/2: many requests at once on connections that stay open.
+    #[value(name = "h2", alias = "2")]
+    Two,
 }
 
 /// How connections are closed.
@@ -121,7 +145,7 @@ pub struct TlsArgs {
     /// Cipher suites offered, preferred first, by their registered names [default: all, AES-128-GCM first]
     #[arg(value_parser = value::<Suite>, long = "cipher", value_delimiter = ',', value_name = "SUITES")]
     pub suites: Vec<Suite>,
-    /// Application protocol offered (ALPN) [default: none]
+    /// Application protocol offered (ALPN) [default: none; with --http h2 always h2]
     #[arg(long, value_name = "NAME")]
     pub alpn: Option<String>,
     /// The name that the certificate must carry (and SNI), if not HOST
@@ -134,6 +158,12 @@ pub struct TlsArgs {
     /// Dangerous: accept any certificate
     #[arg(long)]
     pub insecure: bool,
+    /// Client certificate for servers that ask for one: a PEM file with its chain
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub cert: Option<PathBuf>,
+    /// Private key of --cert, in PEM [default: from the same file]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "cert")]
+    pub key: Option<PathBuf>,
 }
 
 /// Where connections go, and from where.

@@ -1,25 +1,30 @@
 //! `wiretax load`: the load generator.
 
 mod args;
+mod text;
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, one_line};
-use load::{Close, Control, Kind, Options, Pace, Progress, Report, Stage, Summary};
-use report::{Cell, Column, Row, Table};
+use load::{ClientCertificate, Close, Control, Kind, Options, Pace, Progress, Report};
 use units::counted;
 
-use self::args::CloseArg;
 pub use self::args::LoadArgs;
+use self::args::{CloseArg, HttpArg};
 use crate::certificates::roots_in;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
-use crate::output::{say, say_json, terminal_width};
+use crate::output::{say, say_json};
 
 /// Connections of an open loop that may be under way at once, if not said.
 const OPEN_CONNECTIONS: usize = 1000;
+/// Requests at once on a connection of HTTP/2, if not said.
+const STREAMS: u32 = 10;
+/// Most bytes of a file with a key.
+const LARGEST_KEY: u64 = 1 << 20;
 /// Above this share of the threads' time the generator is the limit.
 const BUSY: f64 = 0.9;
 
@@ -35,7 +40,7 @@ pub fn load(args: &LoadArgs, diagnostics: &Diagnostics) -> Outcome {
     let control = Control::default();
     let mut progress = diagnostics.progress();
     let report = ::load::run_with(&options, &control, |at| {
-        show(&mut progress, &at);
+        show(&mut progress, &at, args.work.http);
         if interrupt.came() {
             control.stop();
         }
@@ -46,24 +51,33 @@ pub fn load(args: &LoadArgs, diagnostics: &Diagnostics) -> Outcome {
         let text = serde_json::to_string_pretty(&report).blame(Fault::Results)?;
         say_json(&format!("{text}\n"))?;
     } else {
-        say(&describe(&report))?;
+        say(&text::describe(&report))?;
     }
     advise(&report, diagnostics);
     Ok(if report.interrupted {
         Exit::Interrupted
-    } else if report.completed == 0 {
+    } else if nothing_succeeded(&report) {
         Exit::Found
     } else {
         Exit::Done
     })
 }
 
-fn show(progress: &mut crate::diagnostics::Progress, at: &Progress) {
+/// Whether nothing of what the load is made of succeeded.
+fn nothing_succeeded(report: &Report) -> bool {
+    match report.streams {
+        Some(_) => report.requests == 0,
+        None => report.completed == 0,
+    }
+}
+
+fn show(progress: &mut crate::diagnostics::Progress, at: &Progress, http: HttpArg) {
     let failures = match at.failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };
-    let text = format!("{}{failures}", counted(at.completed, "connection"));
+    let unit = if http == HttpArg::Two { "request" } else { "connection" };
+    let text = format!("{}{failures}", counted(at.completed, unit));
     let left = at.left.unwrap_or(Duration::from_secs(1));
     progress.show(&text, at.elapsed, at.elapsed.saturating_add(left));
 }
@@ -71,10 +85,10 @@ fn show(progress: &mut crate::diagnostics::Progress, at: &Progress) {
 fn options(args: &LoadArgs) -> Result<Options, Problem> {
     let target = &args.target;
     let name = args.tls.name.as_deref().unwrap_or(&target.host);
-    let mut options = Options::new(address(args)?, name);
-    if !args.work.handshake_only {
-        options.get(&target.authority(), &target.path, args.work.requests_per_connection);
-    }
+    let addresses = addresses(args)?;
+    let first = addresses.first().copied().unwrap_or(SocketAddr::from(([127, 0, 0, 1], 443)));
+    let mut options = Options { addresses, ..Options::new(first, name) };
+    request(args, &mut options)?;
     if let Some(rate) = args.pace.rate {
         options.pace = Pace::Open { rate };
         options.connections = OPEN_CONNECTIONS;
@@ -109,15 +123,56 @@ fn options(args: &LoadArgs) -> Result<Options, Problem> {
         (Some(file), _) => tls::Trust::Roots(roots_in(file)?),
         (None, _) => tls::Trust::System,
     };
+    if let Some(file) = &args.tls.cert {
+        let key = args.tls.key.as_ref().unwrap_or(file);
+        options.client_certificate = Some(client_certificate(file, key)?);
+    }
     options.sources.clone_from(&args.route.source);
     options.allow_remote = args.route.allow_remote;
     Ok(options)
 }
 
-/// Where to connect: what was said, or the first address of the name.
-fn address(args: &LoadArgs) -> Result<SocketAddr, Problem> {
+/// What each connection carries.
+fn request(args: &LoadArgs, options: &mut Options) -> Result<(), Problem> {
+    let (target, work) = (&args.target, &args.work);
+    let wrong = |text: &str, remedy: &str| {
+        Err(Problem::new(Fault::Caller, text.to_owned()).with_remedy(remedy.to_owned()))
+    };
+    let http2 = work.http == HttpArg::Two;
+    if target.plaintext && !http2 {
+        return wrong(
+            "http is not https: without TLS only HTTP/2 is spoken",
+            "write https://host:port/path, or add --http h2",
+        );
+    }
+    if work.streams.is_some() && !http2 {
+        return wrong("--streams is of HTTP/2", "add --http h2");
+    }
+    options.plaintext = target.plaintext;
+    let (host, path) = (target.authority(), &target.path);
+    if http2 {
+        let streams = work.streams.unwrap_or(STREAMS) as usize;
+        options.get_http2(&host, path, streams, work.requests_per_connection);
+    } else {
+        options.get(&host, path, work.requests_per_connection.unwrap_or(1));
+    }
+    if work.handshake_only {
+        options.request = None;
+    }
+    Ok(())
+}
+
+/// The client's certificate and key in two files, or in one.
+fn client_certificate(file: &Path, key: &Path) -> Result<ClientCertificate, Problem> {
+    let chain = roots_in(file)?;
+    let key = study::Options::none().bytes_of(LARGEST_KEY, key, "key file")?;
+    Ok(ClientCertificate::new(chain, &key)?)
+}
+
+/// Where to connect: what was said, or the addresses of the name.
+fn addresses(args: &LoadArgs) -> Result<Vec<SocketAddr>, Problem> {
     if let Some((address, port)) = args.route.connect_to {
-        return Ok(SocketAddr::new(address, port.unwrap_or(args.target.port)));
+        return Ok(vec![SocketAddr::new(address, port.unwrap_or(args.target.port))]);
     }
     let wanted = |address: IpAddr| {
         (!args.route.ipv4 || address.is_ipv4()) && (!args.route.ipv6 || address.is_ipv6())
@@ -129,129 +184,32 @@ fn address(args: &LoadArgs) -> Result<SocketAddr, Problem> {
     })
 }
 
-fn describe(report: &Report) -> String {
-    let mut text = format!("{} as {}\n", report.address, one_line(&report.server_name));
-    let mut line =
-        |name: &str, value: String| text += &format!("  {name:14} {}\n", one_line(&value));
-    let pace = match report.rate {
-        Some(rate) => format!("{rate} starts per second, at most {} at once", report.connections),
-        None => format!("{} at once", counted(report.connections, "connection")),
-    };
-    line("load", format!("{pace}, {} threads", report.threads));
-    line(
-        "connections",
-        format!(
-            "{:.1} per second over {:.1} s; {} completed, {} failed",
-            report.connections_per_second, report.measured_seconds, report.completed, report.failed
-        ),
-    );
-    let handshakes = &report.handshakes;
-    line(
-        "handshakes",
-        format!(
-            "{} full, {} resumed ({} were to resume)",
-            handshakes.full, handshakes.resumed, handshakes.wanted_resumed
-        ),
-    );
-    for agreed in &report.agreed {
-        let retry = if agreed.hello_retry_request { ", after a HelloRetryRequest" } else { "" };
-        let group = agreed.group.as_deref().unwrap_or("no group");
-        let (version, suite) = (&agreed.version, &agreed.suite);
-        line("", format!("{} {version}, {suite}, {group}{retry}", agreed.count));
-    }
-    line("requests", format!("{} answered", report.requests));
-    line("bytes", format!("{} in, {} out", report.bytes_in, report.bytes_out));
-    let each = match report.cpu.us_per_connection {
-        Some(each) => format!("{each:.1} us per connection"),
-        None => "no connection".to_owned(),
-    };
-    line(
-        "own CPU time",
-        format!("{:.2} s, {each}; {:.0} % busy", report.cpu.seconds, report.cpu.busy * 100.0),
-    );
-    let latencies = latencies(report);
-    if !latencies.rows.is_empty() {
-        text.push('\n');
-        text += &latencies.to_text(terminal_width());
-    }
-    if !report.failures.is_empty() {
-        text.push('\n');
-        text += &failures(report).to_text(terminal_width());
-    }
-    text
-}
-
-fn latencies(report: &Report) -> Table {
-    let mut columns = vec![Column::new("Latency")];
-    columns.push(Column::new("count"));
-    columns
-        .extend(["p50", "p90", "p99", "p99.9", "max"].map(|title| Column::new(title).unit("ms")));
-    let mut table = Table::new("Latency of what started after the ramp", columns);
-    let latency = &report.latency;
-    let due = if report.rate.is_some() { "all, from when due" } else { "all" };
-    let mut rows: Vec<(&str, &Summary)> = vec![
-        ("TCP connect", &latency.tcp_connect),
-        ("TLS, full", &latency.tls_full),
-        ("TLS, resumed", &latency.tls_resumed),
-        ("first byte", &latency.first_byte),
-        (due, &latency.total),
-    ];
-    if report.rate.is_some() {
-        rows.push(("of it, started late", &latency.start_delay));
-    }
-    for (title, summary) in rows {
-        if summary.count == 0 {
-            continue;
-        }
-        let mut cells = vec![Cell::text(title), Cell::number(summary.count as f64, 0)];
-        cells.extend(
-            [summary.p50_us, summary.p90_us, summary.p99_us, summary.p999_us, summary.max_us]
-                .map(|us| Cell::number(us / 1e3, 3)),
-        );
-        table.push(Row::new(cells));
-    }
-    table
-}
-
-fn failures(report: &Report) -> Table {
-    let columns = vec![
-        Column::new("Failure"),
-        Column::new("stage"),
-        Column::new("detail"),
-        Column::new("count"),
-    ];
-    let mut table = Table::new("What failed", columns);
-    for failure in &report.failures {
-        let stage = match failure.stage {
-            Stage::Connect => "connect",
-            Stage::Tls => "TLS",
-            Stage::Response => "response",
-        };
-        table.push(Row::new(vec![
-            Cell::text(failure.kind.title()),
-            Cell::text(stage),
-            Cell::text(failure.detail.clone()),
-            Cell::number(failure.count as f64, 0),
-        ]));
-    }
-    table
-}
-
 /// What makes the result worth less, and what can be done about it.
 fn advise(report: &Report, diagnostics: &Diagnostics) {
     if report.interrupted {
         let cut_off = counted(report.unfinished, "connection");
         diagnostics.note(format!("interrupted; {cut_off} cut off"));
     }
-    if report.completed == 0 && report.started > 0 && !report.interrupted {
-        diagnostics.warning("every connection failed");
+    let unit = if report.streams.is_some() { "request" } else { "connection" };
+    if let Some(alike) = &report.stopped_early {
+        diagnostics.warning(format!(
+            "stopped early: every {unit} failed alike: {} ({})",
+            alike.kind.title(),
+            one_line(&alike.detail)
+        ));
+    } else if nothing_succeeded(report) && report.started > 0 && !report.interrupted {
+        diagnostics.warning(format!("every {unit} failed"));
     }
     if report.not_started > 0 {
-        let due = report.started + report.not_started;
+        let started = match report.streams {
+            Some(_) => report.requests + report.requests_failed,
+            None => report.started,
+        };
+        let due = started + report.not_started;
         let share = report.not_started as f64 / due as f64 * 100.0;
         diagnostics.warning(format!(
-            "{} of {due} starts that were due could not be made: the server did not keep up with the \
-             rate; the slowest {share:.1} % are missing from the latencies",
+            "{} of {due} starts that were due could not be made ({share:.1} %): the server did not keep \
+             up with the rate; they count as longer than they waited",
             report.not_started
         ));
     }
@@ -273,17 +231,40 @@ fn advise(report: &Report, diagnostics: &Diagnostics) {
         ));
     }
     if report.short_connections > 0 {
-        diagnostics.note(format!(
-            "{} closed by the server before all their requests",
-            counted(report.short_connections, "connection")
-        ));
+        let cut = counted(report.short_connections, "connection");
+        let carried = report.requests + report.requests_failed;
+        let each = carried as f64 / report.completed.max(1) as f64;
+        if report.streams.is_some() {
+            diagnostics.note(format!(
+                "the server closed {cut}; a connection carried {each:.1} requests on average"
+            ));
+        } else if report.short_connections == report.completed {
+            diagnostics.warning(format!(
+                "the server does not keep connections open: it closed each after {each:.1} requests"
+            ));
+        } else {
+            diagnostics.note(format!(
+                "the server closed {cut} before all their requests; a connection carried {each:.1} on \
+                 average"
+            ));
+        }
+    }
+    if handshakes.asked_for_certificate > 0 {
+        let count = counted(handshakes.asked_for_certificate, "handshake");
+        diagnostics.note(format!("the server asked for a client certificate in {count}"));
     }
     let hints = [
         (Kind::NoPort, "connect from more addresses (--source), or close by --close reset"),
         (Kind::NoDescriptor, "raise `ulimit -n`, or use fewer connections"),
         (Kind::Certificate, "name the server's root by --ca, or its name by --name"),
         (Kind::Refused, "check the port, and that the server runs"),
+        (Kind::ClientCertificate, "show a certificate that the server accepts: --cert and --key"),
+        (Kind::Http2, "check that the server speaks HTTP/2, or leave --http h2 out"),
     ];
+    let plain = |failure: &load::FailureCount| failure.detail.contains("InvalidContentType");
+    if report.failures.iter().any(plain) {
+        diagnostics.advice("check the port: what answers there does not speak TLS");
+    }
     for (kind, hint) in hints {
         if report.failures.iter().any(|failure| failure.kind == kind) {
             diagnostics.advice(hint);

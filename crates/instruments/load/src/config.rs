@@ -10,6 +10,7 @@ use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite, SupportedProtoco
 use rustls_pki_types::{CertificateDer, ServerName};
 use tls::{AcceptAnyCertificate, Group, Trust, Version};
 
+use crate::certificate::Shown;
 use crate::tickets::ThreadTickets;
 use crate::verify::Remembering;
 use crate::{Error, Options};
@@ -60,8 +61,8 @@ impl<'a> Template<'a> {
             .map_err(|cause| wrong(&cause))?
             .dangerous()
             .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        config.alpn_protocols = self.options.alpn.iter().cloned().collect();
+            .with_client_cert_resolver(Arc::new(Shown(self.options.client_certificate.clone())));
+        config.alpn_protocols = self.options.protocols();
         config.resumption = Resumption::store(Arc::new(ThreadTickets));
         Ok(Arc::new(config))
     }

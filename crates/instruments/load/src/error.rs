@@ -23,6 +23,9 @@ pub enum Error {
     /// The roots cannot be used.
     #[error("trust: {0}")]
     Trust(String),
+    /// The client's certificate or key cannot be used.
+    #[error("client certificate: {0}")]
+    ClientCertificate(String),
     /// The system has no trusted roots.
     #[error("the system has no trusted roots{cause}")]
     NoRoots {
@@ -47,9 +50,11 @@ pub enum Error {
 impl Explain for Error {
     fn fault(&self) -> Fault {
         match self {
-            Error::Options(_) | Error::Remote(_) | Error::ServerName(_) | Error::Trust(_) => {
-                Fault::Caller
-            }
+            Error::Options(_)
+            | Error::Remote(_)
+            | Error::ServerName(_)
+            | Error::Trust(_)
+            | Error::ClientCertificate(_) => Fault::Caller,
             Error::NoRoots { .. } | Error::Files { .. } | Error::System(_) => Fault::Machine,
         }
     }
@@ -57,6 +62,9 @@ impl Explain for Error {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             Error::Remote(_) => "if its owner agrees, add --allow-remote",
+            Error::ClientCertificate(_) => {
+                "give the client's own certificate first, and its key in PEM without a passphrase"
+            }
             Error::NoRoots { .. } => "install ca-certificates, or name the server's root",
             Error::Files { .. } => "raise `ulimit -n`, or use fewer connections",
             Error::Options(_) | Error::ServerName(_) | Error::Trust(_) | Error::System(_) => {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tls::{Group, Trust, Version};
 
 use crate::Error;
+use crate::certificate::ClientCertificate;
+use crate::h2;
 use crate::suite::Suite;
 
 /// What sets the pace.
@@ -19,6 +21,19 @@ pub enum Pace {
     Open {
         /// Starts per second.
         rate: f64,
+    },
+}
+
+/// The version of HTTP, and so what the load is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Http {
+    /// HTTP/1.1: the load is made of connections, each with its requests one after the other.
+    #[default]
+    One,
+    /// HTTP/2: the load is made of requests. Connections stay open, and carry several requests at once.
+    Two {
+        /// Requests at once on each connection.
+        streams: usize,
     },
 }
 
@@ -44,6 +59,10 @@ pub mod limits {
     pub const CONNECTIONS: usize = 100_000;
     /// Threads that work at once.
     pub const THREADS: usize = 1024;
+    /// Requests at once on a connection (HTTP/2).
+    pub const STREAMS: usize = 10_000;
+    /// Addresses of a server.
+    pub const ADDRESSES: usize = 64;
     /// Starts per second.
     pub const RATE: f64 = 10_000_000.0;
     /// The longest run.
@@ -57,17 +76,23 @@ pub mod limits {
 /// What a run does. [`Options::new`] has the defaults.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where to connect.
-    pub address: SocketAddr,
+    /// Where to connect: the addresses of one server, preferred first. The first that answers is loaded.
+    pub addresses: Vec<SocketAddr>,
     /// The DNS name or address that the certificate must carry; a DNS name is sent as SNI.
     pub server_name: String,
-    /// The request sent, whole; `None` ends each connection after its handshake.
+    /// Whether to connect without TLS: HTTP/2 with prior knowledge (RFC 9113 §3.3) only.
+    pub plaintext: bool,
+    /// The version of HTTP.
+    pub http: Http,
+    /// The request sent, whole; `None` ends each connection after its handshake. In HTTP/2 a header block (HPACK)
+    /// without references to the dynamic table.
     pub request: Option<Vec<u8>>,
-    /// Requests on each connection, one after the other; the last one is `last_request` if that is set.
+    /// Requests on each connection; the last one is `last_request` if that is set. In HTTP/1.1 they follow one
+    /// another, and 0 is none; in HTTP/2 0 is no limit.
     pub requests_per_connection: u32,
     /// The last request of a connection (with `Connection: close`), if it differs from the others.
     pub last_request: Option<Vec<u8>>,
-    /// What sets the pace.
+    /// What sets the pace, of connections or of HTTP/2's requests.
     pub pace: Pace,
     /// Connections at once, over all threads.
     pub connections: usize,
@@ -75,7 +100,7 @@ pub struct Options {
     pub threads: usize,
     /// Start nothing after this time.
     pub duration: Option<Duration>,
-    /// Start no more connections than this.
+    /// Start no more connections than this; in HTTP/2 requests.
     pub count: Option<u64>,
     /// The time in which the load grows to its full height. What starts in it is left out of latencies
     /// and rates, but not of failures.
@@ -88,11 +113,13 @@ pub struct Options {
     pub groups: Vec<Group>,
     /// The cipher suites offered, preferred first; empty for all that there are.
     pub suites: Vec<Suite>,
-    /// The application protocol offered (ALPN), if any.
+    /// The application protocol offered (ALPN), if any; HTTP/2 always offers its own.
     pub alpn: Option<Vec<u8>>,
     /// What the server's certificate is verified by.
     pub trust: Trust,
-    /// Give a connection up after this time from its start.
+    /// The certificate shown to a server that asks for one.
+    pub client_certificate: Option<ClientCertificate>,
+    /// Give a connection up after this time from its start; in HTTP/2 a request, too.
     pub timeout: Duration,
     /// Local addresses to connect from, in turn; the system's choice if there are none.
     pub sources: Vec<IpAddr>,
@@ -109,8 +136,10 @@ impl Options {
     #[must_use]
     pub fn new(address: SocketAddr, server_name: &str) -> Options {
         Options {
-            address,
+            addresses: vec![address],
             server_name: server_name.to_owned(),
+            plaintext: false,
+            http: Http::One,
             request: None,
             requests_per_connection: 1,
             last_request: None,
@@ -126,6 +155,7 @@ impl Options {
             suites: Vec::new(),
             alpn: None,
             trust: Trust::System,
+            client_certificate: None,
             timeout: Duration::from_secs(10),
             sources: Vec::new(),
             close: Close::Fin,
@@ -143,12 +173,65 @@ impl Options {
         self.requests_per_connection = requests;
     }
 
+    /// `GET path` for `host` over HTTP/2, `streams` at once on each connection. A connection stays open until
+    /// the end, or until it has carried `requests`.
+    pub fn get_http2(&mut self, host: &str, path: &str, streams: usize, requests: Option<u32>) {
+        let scheme = if self.plaintext { "http" } else { "https" };
+        self.http = Http::Two { streams };
+        self.request = Some(h2::get(scheme, host, path));
+        self.last_request = None;
+        self.requests_per_connection = requests.unwrap_or(0);
+    }
+
+    /// Requests at once on each connection, where the load is made of requests.
+    pub(crate) fn streams(&self) -> Option<usize> {
+        match self.http {
+            Http::Two { streams } if self.request.is_some() => Some(streams),
+            _ => None,
+        }
+    }
+
+    /// The protocols offered (ALPN).
+    pub(crate) fn protocols(&self) -> Vec<Vec<u8>> {
+        match self.http {
+            Http::One => self.alpn.iter().cloned().collect(),
+            Http::Two { .. } => vec![b"h2".to_vec()],
+        }
+    }
+
+    /// Connections at once: no more than there are requests.
+    pub(crate) fn connections(&self) -> usize {
+        match (self.streams(), self.count) {
+            (Some(_), Some(count)) => {
+                self.connections.min(usize::try_from(count).unwrap_or(usize::MAX)).max(1)
+            }
+            _ => self.connections,
+        }
+    }
+
+    /// Threads that have connections.
+    pub(crate) fn workers(&self) -> usize {
+        self.threads.min(self.connections())
+    }
+
+    /// The addresses that may be loaded, from where it shall come.
+    pub(crate) fn candidates(&self) -> Vec<SocketAddr> {
+        let suits = |address: &&SocketAddr| {
+            let near = self.allow_remote || is_near(address.ip());
+            near && self.sources.iter().all(|source| source.is_ipv4() == address.is_ipv4())
+        };
+        self.addresses.iter().filter(suits).copied().take(limits::ADDRESSES).collect()
+    }
+
     /// # Errors
     /// [`Error::Options`] or [`Error::Remote`], the caller's fault.
     pub fn check(&self) -> Result<(), Error> {
         let wrong = |detail: String| Err(Error::Options(detail));
-        if !self.allow_remote && !is_near(self.address.ip()) {
-            return Err(Error::Remote(self.address.ip()));
+        let Some(first) = self.addresses.first() else {
+            return wrong("there is no address to connect to".to_owned());
+        };
+        if !self.allow_remote && !self.addresses.iter().any(|address| is_near(address.ip())) {
+            return Err(Error::Remote(first.ip()));
         }
         if !(1..=limits::CONNECTIONS).contains(&self.connections) {
             return wrong(format!("connections can be 1 to {}", limits::CONNECTIONS));
@@ -190,7 +273,20 @@ impl Options {
             let most = limits::REQUEST;
             return Err(Error::Options(format!("the request is longer than {most} bytes")));
         }
-        if self.request.as_ref().is_some_and(Vec::is_empty) || self.requests_per_connection == 0 {
+        if let Http::Two { streams } = self.http {
+            if !(1..=limits::STREAMS).contains(&streams) {
+                let most = limits::STREAMS;
+                return Err(Error::Options(format!("streams can be 1 to {most}")));
+            }
+        } else if self.plaintext {
+            let text = "without TLS only HTTP/2 is spoken (prior knowledge)";
+            return Err(Error::Options(text.to_owned()));
+        }
+        if self.plaintext && self.request.is_none() {
+            return Err(Error::Options("without TLS there is no handshake to load".to_owned()));
+        }
+        let none = self.requests_per_connection == 0 && self.http == Http::One;
+        if self.request.as_ref().is_some_and(Vec::is_empty) || none {
             return Err(Error::Options("a connection carries at least one request".to_owned()));
         }
         Ok(())
@@ -214,15 +310,14 @@ impl Options {
     }
 
     fn check_sources(&self) -> Result<(), Error> {
-        let other = |source: &&IpAddr| source.is_ipv4() != self.address.is_ipv4();
-        match self.sources.iter().find(other) {
-            None => {}
-            Some(source) => {
-                return Err(Error::Options(format!(
-                    "{source} cannot connect to {}: one is IPv4, the other IPv6",
-                    self.address.ip()
-                )));
-            }
+        if self.candidates().is_empty()
+            && let Some(address) = self.addresses.first()
+            && let Some(source) = self.sources.iter().find(|it| it.is_ipv4() != address.is_ipv4())
+        {
+            return Err(Error::Options(format!(
+                "{source} cannot connect to {}: one is IPv4, the other IPv6",
+                address.ip()
+            )));
         }
         let foreign = |source: &&IpAddr| {
             let bound = UdpSocket::bind((**source, 0));
@@ -275,16 +370,36 @@ mod tests {
             assert!(!is_near(far.parse().unwrap()), "{far}");
         }
         let mut options = options();
-        options.address = SocketAddr::from(([192, 0, 2, 1], 443));
+        options.addresses = vec![SocketAddr::from(([192, 0, 2, 1], 443))];
         assert!(matches!(options.check(), Err(Error::Remote(_))));
+        // Of a name with both, only the near one is loaded.
+        let near = SocketAddr::from(([127, 0, 0, 1], 443));
+        options.addresses.push(near);
+        options.check().unwrap();
+        assert_eq!(options.candidates(), [near]);
         options.allow_remote = true;
-        assert!(options.check().is_ok());
+        options.check().unwrap();
+        assert_eq!(options.candidates(), options.addresses);
+    }
+
+    #[test]
+    fn http2_is_loaded_by_requests() {
+        let mut options = options();
+        options.plaintext = true;
+        assert!(matches!(options.check(), Err(Error::Options(_))));
+        options.get_http2("server.test", "/", 4, None);
+        options.check().unwrap();
+        assert_eq!((options.streams(), options.connections()), (Some(4), 32));
+        options.count = Some(3);
+        assert_eq!((options.connections(), options.workers() <= 3), (3, true));
+        options.http = Http::Two { streams: 0 };
+        assert!(matches!(options.check(), Err(Error::Options(_))));
     }
 
     #[test]
     fn nonsense_is_refused() {
         options().check().unwrap();
-        let wrong: [fn(&mut Options); 15] = [
+        let wrong: [fn(&mut Options); 17] = [
             |o| o.connections = 0,
             |o| o.threads = 0,
             |o| o.pace = Pace::Open { rate: 0.0 },
@@ -298,6 +413,8 @@ mod tests {
             |o| o.request = Some(Vec::new()),
             |o| o.versions.clear(),
             |o| o.sources = vec!["::1".parse().unwrap()],
+            |o| o.sources = vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()],
+            |o| o.addresses.clear(),
             |o| o.sources = vec!["192.0.2.1".parse().unwrap()],
             |o| {
                 o.versions = vec![Version::Tls12];

@@ -1,19 +1,29 @@
 //! What a run comes to.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
+use crate::address::Tried;
 use crate::failure::FailureCount;
-use crate::options::{Options, Pace};
-use crate::tally::{Latency, Tally};
+use crate::latency::Summary;
+use crate::options::{Http, Options, Pace};
+use crate::tally::Tally;
 
 /// What a run comes to. Times carry their unit in their name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The address that was loaded.
     pub address: String,
+    /// Addresses of the server that did not answer, or not in time.
+    pub tried: Vec<Tried>,
     /// The name that the certificate had to carry.
     pub server_name: String,
-    /// The rate of an open loop, a second; none for a closed loop.
+    /// The version of HTTP: `1.1` or `2`.
+    pub http: String,
+    /// Requests at once on each connection, in HTTP/2.
+    pub streams: Option<usize>,
+    /// The rate of an open loop, a second, of connections or in HTTP/2 of requests; none for a closed loop.
     pub rate: Option<f64>,
     /// Connections at once.
     pub connections: usize,
@@ -29,18 +39,29 @@ pub struct Report {
     pub completed: u64,
     /// Connections that failed.
     pub failed: u64,
-    /// Connections under way when the run was interrupted.
+    /// Connections under way when the run was stopped.
     pub unfinished: u64,
-    /// Starts of an open loop that were due and could not be made: all connections were in use.
+    /// Starts of an open loop that were due and could not be made: all connections were in use. They count as
+    /// longer than they waited in `latency.total`.
     pub not_started: u64,
-    /// Connections started in the ramp, whose latency is left out.
+    /// Connections, in HTTP/2 requests, started in the ramp, whose latency is left out.
     pub in_ramp: u64,
+    /// Why the run ended early, if it did: nothing had succeeded, and all failures were this one.
+    pub stopped_early: Option<FailureCount>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
     /// Completed connections per second, over the time measured.
     pub connections_per_second: f64,
+    /// Requests answered per second, over the time measured.
+    pub requests_per_second: f64,
     /// Requests whose response came.
     pub requests: u64,
+    /// Requests of HTTP/2 that failed. In HTTP/1.1 the connection of a failed request has failed.
+    pub requests_failed: u64,
+    /// Why requests of HTTP/2 failed, the most frequent first.
+    pub request_failures: Vec<FailureCount>,
+    /// Requests of HTTP/2 that were sent again, since the server had not looked at them (RFC 9113 §8.7).
+    pub requests_retried: u64,
     /// Connections that the server closed after fewer requests than were to be sent.
     pub short_connections: u64,
     /// Bytes received over TCP.
@@ -72,6 +93,8 @@ pub struct Handshakes {
     pub without_ticket: u64,
     /// Of them, those whose ticket the server declined.
     pub declined: u64,
+    /// Handshakes completed whose server asked for a client certificate.
+    pub asked_for_certificate: u64,
 }
 
 /// What a number of handshakes agreed on.
@@ -102,33 +125,10 @@ pub struct Latencies {
     pub tls_resumed: Summary,
     /// From each request to the first byte of its response.
     pub first_byte: Summary,
-    /// From when the connection was due to the end of its last response.
+    /// From when the connection was due to the end of its last response; in HTTP/2 of each request.
     pub total: Summary,
     /// From when it was due to when it started: what the generator was late.
     pub start_delay: Summary,
-}
-
-/// A distribution of times, by a histogram of three digits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// How many times were measured.
-    pub count: u64,
-    /// Mean, in microseconds.
-    pub mean_us: f64,
-    /// Minimum, in microseconds.
-    pub min_us: f64,
-    /// Median, in microseconds.
-    pub p50_us: f64,
-    /// 90 % are not above it.
-    pub p90_us: f64,
-    /// 99 % are not above it.
-    pub p99_us: f64,
-    /// 99.9 % are not above it.
-    pub p999_us: f64,
-    /// 99.99 % are not above it.
-    pub p9999_us: f64,
-    /// Maximum, in microseconds.
-    pub max_us: f64,
 }
 
 /// CPU time of the generator's threads, the kernel's part for them included.
@@ -138,34 +138,26 @@ pub struct Cpu {
     pub seconds: f64,
     /// For each connection completed.
     pub us_per_connection: Option<f64>,
+    /// For each request answered.
+    pub us_per_request: Option<f64>,
     /// How much of the threads' time it is: near 1, the generator itself was the limit.
     pub busy: f64,
 }
 
-impl Summary {
-    fn of(latency: &Latency) -> Summary {
-        let histogram = &latency.0;
-        if histogram.is_empty() {
-            return Summary::default();
-        }
-        let us = |nanos: u64| nanos as f64 / 1e3;
-        let quantile = |share: f64| us(histogram.value_at_quantile(share));
-        Summary {
-            count: histogram.len(),
-            mean_us: histogram.mean() / 1e3,
-            min_us: us(histogram.min()),
-            p50_us: quantile(0.5),
-            p90_us: quantile(0.9),
-            p99_us: quantile(0.99),
-            p999_us: quantile(0.999),
-            p9999_us: quantile(0.9999),
-            max_us: us(histogram.max()),
-        }
-    }
+/// How a run went, beside what its workers counted.
+#[derive(Debug)]
+pub(crate) struct Course {
+    pub(crate) address: SocketAddr,
+    pub(crate) tried: Vec<Tried>,
+    /// It was stopped from elsewhere.
+    pub(crate) interrupted: bool,
+    /// It ended since all failed alike.
+    pub(crate) stopped_early: Option<FailureCount>,
 }
 
 impl Report {
-    pub(crate) fn new(options: &Options, mut tally: Tally, stopped: bool) -> Report {
+    pub(crate) fn new(options: &Options, mut tally: Tally, course: Course) -> Report {
+        let stopped = course.interrupted || course.stopped_early.is_some();
         let elapsed = tally.ended as f64 / 1e9;
         let ramp = tally.window.0 as f64 / 1e9;
         let end = (tally.window.1 as f64 / 1e9).min(tally.last_finish as f64 / 1e9);
@@ -183,20 +175,27 @@ impl Report {
             Agreement { version, suite, group, hello_retry_request, count: *count }
         });
         let seconds = tally.cpu_nanos as f64 / 1e9;
+        let each = |count: u64| (count > 0).then(|| seconds * 1e6 / count as f64);
         let tls_full = Summary::of(&tally.tls_full);
         let tls_resumed = Summary::of(&tally.tls_resumed);
         let agreed = agreed.collect();
         let mut tls = tally.tls_full;
-        let _ = tls.0.add(&tally.tls_resumed.0);
+        tls.merge(&tally.tls_resumed);
         Report {
-            address: options.address.to_string(),
+            address: course.address.to_string(),
+            tried: course.tried,
             server_name: options.server_name.clone(),
+            http: match options.http {
+                Http::One => "1.1".to_owned(),
+                Http::Two { .. } => "2".to_owned(),
+            },
+            streams: options.streams(),
             rate: match options.pace {
                 Pace::Closed => None,
                 Pace::Open { rate } => Some(rate),
             },
-            connections: options.connections,
-            threads: options.threads.min(options.connections),
+            connections: options.connections(),
+            threads: options.workers(),
             elapsed_seconds: elapsed,
             measured_seconds: measured,
             started: tally.started,
@@ -205,9 +204,14 @@ impl Report {
             unfinished: tally.unfinished,
             not_started: tally.not_started,
             in_ramp: tally.in_ramp,
-            interrupted: stopped,
+            stopped_early: course.stopped_early,
+            interrupted: course.interrupted,
             connections_per_second: per_second(tally.in_window),
+            requests_per_second: per_second(tally.requests_in_window),
             requests: tally.requests,
+            requests_failed: tally.request_failures.total(),
+            request_failures: tally.request_failures.list(),
+            requests_retried: tally.retried,
             short_connections: tally.short,
             bytes_in: tally.bytes_in,
             bytes_out: tally.bytes_out,
@@ -217,6 +221,7 @@ impl Report {
                 wanted_resumed: tally.wanted,
                 without_ticket: tally.without_ticket,
                 declined: tally.declined,
+                asked_for_certificate: tally.asked,
             },
             agreed,
             latency: Latencies {
@@ -231,10 +236,10 @@ impl Report {
             failures: tally.failures.list(),
             cpu: Cpu {
                 seconds,
-                us_per_connection: (tally.completed > 0)
-                    .then(|| seconds * 1e6 / tally.completed as f64),
+                us_per_connection: each(tally.completed),
+                us_per_request: each(tally.requests),
                 busy: if elapsed > 0.0 {
-                    seconds / elapsed / options.threads.min(options.connections) as f64
+                    seconds / elapsed / options.workers() as f64
                 } else {
                     0.0
                 },

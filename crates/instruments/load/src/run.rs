@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use crate::config::Template;
 use crate::connection::Tools;
+use crate::failure::{Alike, FailureCount};
+use crate::report::Course;
 use crate::tally::Tally;
-use crate::worker::{Place, Reported, Worker, epoll_set};
-use crate::{Error, Options, Report, socket};
+use crate::worker::{Place, Reported, Stops, Worker, epoll_set};
+use crate::{Error, Options, Report, address, socket};
 
 /// Stops a run from elsewhere. Clones control the same run.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +37,9 @@ pub struct Progress {
     pub elapsed: Duration,
     /// The time that is left by duration or count, if that can be told.
     pub left: Option<Duration>,
-    /// Connections completed so far.
+    /// Connections completed so far; in HTTP/2 requests.
     pub completed: u64,
-    /// Connections failed so far.
+    /// Connections failed so far; in HTTP/2 requests, too.
     pub failed: u64,
     /// Connections under way.
     pub open: u64,
@@ -45,6 +47,9 @@ pub struct Progress {
 
 /// How often progress is told.
 const BETWEEN: Duration = Duration::from_millis(100);
+/// A run in which all fails alike ends after this time, and this many failures.
+const PATIENCE: Duration = Duration::from_secs(1);
+const ENOUGH: u64 = 5;
 
 /// Loads a server, and says what came of it.
 ///
@@ -64,13 +69,21 @@ pub fn run_with(
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, Error> {
     options.check()?;
+    let connections = options.connections();
     // A socket for each connection; an epoll set and a timer for each thread; some for the rest.
-    let threads = options.threads.min(options.connections);
-    let wanted = options.connections + 2 * threads + 64;
+    let threads = options.workers();
+    let wanted = connections + 2 * threads + 64;
     let may = socket::raise_file_limit(wanted as u64);
     if may < wanted as u64 {
-        return Err(Error::Files { connections: options.connections, wanted, may });
+        return Err(Error::Files { connections, wanted, may });
     }
+    let candidates = options.candidates();
+    let source = options.sources.first().copied();
+    let Some(chosen) = address::choose(&candidates, source, options.timeout, control) else {
+        return Err(Error::Options("there is no address to connect to".to_owned()));
+    };
+    let (address, hopeless) = (chosen.address, AtomicBool::new(false));
+    let mut stopped_early = None;
     let template = Template::new(options)?;
     let reported: Vec<Reported> = (0..threads).map(|_| Reported::default()).collect();
     let configs: Vec<_> =
@@ -85,6 +98,7 @@ pub fn run_with(
             .map(|(worker, (reported, config))| {
                 let place = Place { worker, of: threads };
                 let (name, epoch, ready) = (template.name.clone(), &epoch, &ready);
+                let stops = Stops { interrupted: &control.0, hopeless: &hopeless };
                 let work = move || {
                     warm_up(&config);
                     ready.fetch_add(1, Ordering::AcqRel);
@@ -93,8 +107,8 @@ pub fn run_with(
                     }
                     let epoch = *epoch.get_or_init(Instant::now);
                     let tally = epoll_set().and_then(|epoll| {
-                        let tools = Tools { options, config, name, epoll, epoch };
-                        Worker::new(tools, place, reported)?.run(&control.0)
+                        let tools = Tools { options, address, config, name, epoll, epoch };
+                        Worker::new(tools, place, reported)?.run(stops)
                     });
                     reported.ended.store(true, Ordering::Release);
                     tally
@@ -109,6 +123,10 @@ pub fn run_with(
         while !reported.iter().all(|reported| reported.ended.load(Ordering::Acquire)) {
             thread::sleep(BETWEEN);
             progress(progress_of(options, began.elapsed(), &reported));
+            if stopped_early.is_none() && began.elapsed() >= PATIENCE {
+                stopped_early = all_fail_alike(&reported);
+                hopeless.store(stopped_early.is_some(), Ordering::Relaxed);
+            }
         }
         let ended = workers.into_iter().flatten().map(|worker| match worker.join() {
             Ok(tally) => tally,
@@ -121,7 +139,26 @@ pub fn run_with(
         return Err(Error::System("no worker ran".to_owned()));
     };
     tallies.for_each(|tally| all.merge(tally));
-    Ok(Report::new(options, all, control.is_stopped()))
+    let interrupted = control.is_stopped();
+    let course = Course { address, tried: chosen.tried, interrupted, stopped_early };
+    Ok(Report::new(options, all, course))
+}
+
+/// The failure that all connections have in common, if none has succeeded, more will fail likewise, and there
+/// were enough to say so.
+fn all_fail_alike(reported: &[Reported]) -> Option<FailureCount> {
+    let sum = |of: fn(&Reported) -> u64| reported.iter().map(of).sum::<u64>();
+    let count = sum(|reported| reported.failed.load(Ordering::Relaxed));
+    if count < ENOUGH || sum(|reported| reported.completed.load(Ordering::Relaxed)) > 0 {
+        return None;
+    }
+    let alike = reported.iter().filter_map(|one| one.alike.lock().ok().map(|alike| alike.clone()));
+    match alike.fold(Alike::default(), Alike::merge) {
+        Alike::All(stage, kind, detail) if kind.is_lasting(&detail) => {
+            Some(FailureCount { stage, kind, detail, count })
+        }
+        _ => None,
+    }
 }
 
 /// The first random bytes of a thread take up to 0.1 s (aws-lc gathers entropy); no connection should

@@ -125,6 +125,24 @@ impl Arrivals {
     }
 }
 
+/// Most times by which [`Arrivals::sample_behind`] stands for all.
+const SAMPLES: u64 = 10_000;
+
+impl Arrivals {
+    /// When the starts of this worker were due that are due before `time` and not taken, each with how many it
+    /// stands for: of very many, evenly spread ones.
+    pub fn sample_behind(&self, time: u64) -> impl Iterator<Item = (u64, u64)> {
+        let all = self.behind(time);
+        let each = all.div_ceil(SAMPLES).max(1);
+        let plan = self.clone();
+        (0..all.div_ceil(each)).map(move |number| {
+            let first = number * each;
+            let count = each.min(all - first);
+            (plan.time_of(plan.next + (first + count / 2) * plan.step), count)
+        })
+    }
+}
+
 /// The first start of each connection of a closed loop: evenly over the ramp. Slot `slot` of `slots`.
 #[must_use]
 pub fn closed_start(ramp: Duration, slot: usize, slots: usize) -> u64 {
@@ -187,6 +205,19 @@ mod tests {
         assert_eq!(plan.take(), Some(2 * MS));
         assert_eq!(plan.behind(100 * MS), 97);
         assert_eq!(plan.behind(u64::MAX / 2), 997, "none beyond the end");
+    }
+
+    #[test]
+    fn all_that_is_behind_is_sampled() {
+        let mut plan = arrivals(1000.0, 0, 1_000);
+        plan.take();
+        let behind: Vec<_> = plan.sample_behind(4 * MS).collect();
+        assert_eq!(behind, [(MS, 1), (2 * MS, 1), (3 * MS, 1)]);
+        let plan = arrivals(1e6, 0, 1_000);
+        let behind: Vec<_> = plan.sample_behind(1_000 * MS).collect();
+        assert_eq!(behind.len(), 10_000);
+        assert_eq!(behind.iter().map(|(_, count)| count).sum::<u64>(), 1_000_000);
+        assert!(behind.iter().all(|(due, _)| *due < 1_000 * MS));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, recv,
-    send, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, bind, connect, ipproto,
+    recv, send, shutdown, socket_with, sockopt,
 };
 
 /// Opens a socket and begins to connect it, without waiting.
@@ -52,6 +52,16 @@ fn bind_without_port(socket: &OwnedFd) -> Result<(), Errno> {
 
 fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Turns Nagle's algorithm off.
+pub(crate) fn send_at_once(socket: &OwnedFd) -> Result<(), Errno> {
+    sockopt::set_tcp_nodelay(socket, true)
+}
+
+/// Ends the sending direction. That it is ended already is as good.
+pub(crate) fn end_of_sending(socket: &OwnedFd) {
+    let _ = shutdown(socket, Shutdown::Write);
 }
 
 /// Sends what the kernel takes.

@@ -1,4 +1,4 @@
-//! `https://host:port/path`.
+//! `https://host:port/path`, or `http` of HTTP/2 with prior knowledge.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,6 +10,8 @@ use fault::{Explain, Fault};
 /// A URL that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
+    /// Whether it is `http`, without TLS.
+    pub plaintext: bool,
     /// The name or address, without brackets.
     pub host: String,
     /// The TCP port.
@@ -41,10 +43,11 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Target, TargetError> {
         let wrong = |problem: &str| TargetError { text: shown(text), problem: problem.to_owned() };
-        let rest = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => rest,
+        let (plaintext, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (true, rest),
             Some((scheme, _)) => return Err(wrong(&format!("{} is not https", shown(scheme)))),
-            None => text,
+            None => (false, text),
         };
         let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
         let at = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -80,11 +83,12 @@ impl FromStr for Target {
             return Err(wrong("it has no host that can be asked for"));
         }
         let port = match port.map(str::parse::<u16>) {
+            None if plaintext => 80,
             None => 443,
             Some(Ok(port)) if port > 0 => port,
             Some(_) => return Err(wrong("its port is none")),
         };
-        Ok(Target { host: host.to_owned(), port, path })
+        Ok(Target { plaintext, host: host.to_owned(), port, path })
     }
 }
 
@@ -99,24 +103,35 @@ impl Target {
     pub fn authority(&self) -> String {
         let host =
             if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        if self.port == 443 { host } else { format!("{host}:{}", self.port) }
+        let usual = if self.plaintext { 80 } else { 443 };
+        if self.port == usual { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// The first address of the host that `wanted` accepts.
+    /// The addresses of the host that `wanted` accepts, in the system's order, each once.
     ///
     /// # Errors
     /// The system's, when the name is not known or has no such address.
-    pub fn resolve(&self, wanted: impl Fn(IpAddr) -> bool) -> std::io::Result<SocketAddr> {
-        let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
-        addresses.find(|address| wanted(address.ip())).ok_or_else(|| {
-            std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no such address")
-        })
+    pub fn resolve(&self, wanted: impl Fn(IpAddr) -> bool) -> std::io::Result<Vec<SocketAddr>> {
+        let mut addresses = Vec::new();
+        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
+            if wanted(address.ip()) && !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        match addresses.is_empty() {
+            false => Ok(addresses),
+            true => {
+                let text = "the name has no such address";
+                Err(std::io::Error::new(std::io::ErrorKind::NotFound, text))
+            }
+        }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "https://{}{}", self.authority(), self.path)
+        let scheme = if self.plaintext { "http" } else { "https" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.path)
     }
 }
 
@@ -131,6 +146,8 @@ mod tests {
             ("https://a.test:8443/x?y=z#f", "a.test", 8443, "/x?y=z", "https://a.test:8443/x?y=z"),
             ("HTTPS://127.0.0.1:1/", "127.0.0.1", 1, "/", "https://127.0.0.1:1/"),
             ("[::1]:4433?q", "::1", 4433, "/?q", "https://[::1]:4433/?q"),
+            ("HTTP://a.test:80/x", "a.test", 80, "/x", "http://a.test/x"),
+            ("http://a.test:443", "a.test", 443, "/", "http://a.test:443/"),
             ("localhost:9", "localhost", 9, "/", "https://localhost:9/"),
         ] {
             let target: Target = text.parse().unwrap();
@@ -148,7 +165,6 @@ mod tests {
         for text in [
             "",
             "https://",
-            "http://a",
             "ftp://a",
             "https://a:0",
             "https://a:x",

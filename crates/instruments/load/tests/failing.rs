@@ -138,7 +138,7 @@ fn a_run_that_cannot_be_is_refused_before_it_starts() {
         load::run(&options, &load::Control::default()).unwrap_err()
     };
     assert!(matches!(
-        refused(|options| options.address = ([192, 0, 2, 1], 443).into()),
+        refused(|options| options.addresses = vec![([192, 0, 2, 1], 443).into()]),
         Error::Remote(_)
     ));
     assert!(matches!(

@@ -1,5 +1,9 @@
-//! The load generator against servers that behave and that do not.
+//! The load generator against servers in this process.
 
+mod addresses;
+mod certificates;
 mod failing;
+mod http2;
+mod judging;
 mod serving;
 mod support;

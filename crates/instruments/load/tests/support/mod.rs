@@ -1,6 +1,10 @@
 //! A TLS server on the loopback interface, a thread for each connection.
 #![allow(dead_code)] // Each test file uses its part.
 
+mod custom;
+
+pub use custom::*;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -176,6 +180,8 @@ pub fn run(options: &Options) -> Report {
     let report = load::run(options, &Control::default()).expect("the run can be made");
     let ended = report.completed + report.failed + report.unfinished;
     assert_eq!(report.started, ended, "every connection is accounted for: {report:#?}");
+    let failures: u64 = report.request_failures.iter().map(|failure| failure.count).sum();
+    assert_eq!(failures, report.requests_failed, "{report:#?}");
     let failures: u64 = report.failures.iter().map(|failure| failure.count).sum();
     assert_eq!(failures, report.failed, "{report:#?}");
     let handshakes = report.handshakes;

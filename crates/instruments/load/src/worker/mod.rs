@@ -1,8 +1,11 @@
 //! A worker: a thread with an epoll loop and connections of its own.
 
+mod requests;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::os::fd::OwnedFd;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -15,10 +18,12 @@ use rustix::time::{
 
 use crate::Error;
 use crate::connection::{Slot, Step, Tools};
+use crate::failure::{Alike, Kind};
 use crate::options::{Options, Pace};
 use crate::schedule::{self, Arrivals, Mix, closed_start, nanos};
 use crate::tally::Tally;
 use crate::tickets;
+use crate::worker::requests::Requests;
 
 /// How often timeouts are looked for and progress is told.
 const TICK: u64 = 20_000_000;
@@ -42,6 +47,23 @@ pub(crate) struct Reported {
     pub(crate) failed: AtomicU64,
     pub(crate) open: AtomicU64,
     pub(crate) ended: AtomicBool,
+    /// What all failures have in common, where nothing has succeeded.
+    pub(crate) alike: Mutex<Alike>,
+}
+
+/// What ends a worker before its time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stops<'a> {
+    /// From elsewhere.
+    pub(crate) interrupted: &'a AtomicBool,
+    /// All fails alike.
+    pub(crate) hopeless: &'a AtomicBool,
+}
+
+impl Stops<'_> {
+    fn are_set(self) -> bool {
+        self.interrupted.load(Ordering::Relaxed) || self.hopeless.load(Ordering::Relaxed)
+    }
 }
 
 enum Starts {
@@ -54,6 +76,8 @@ pub(crate) struct Worker<'a> {
     tools: Tools<'a>,
     slots: Vec<Slot>,
     starts: Starts,
+    /// HTTP/2: what is shared out among the connections.
+    requests: Option<Requests>,
     mix: Mix,
     budget: Option<u64>,
     end: u64,
@@ -89,24 +113,29 @@ impl<'a> Worker<'a> {
     ) -> Result<Self, Error> {
         let options: &Options = tools.options;
         let Place { worker, of } = place;
-        let slots = schedule::part(options.connections as u64, worker, of) as usize;
+        let slots = schedule::part(options.connections() as u64, worker, of) as usize;
         let budget = options.count.map(|count| schedule::part(count, worker, of));
         let end = options.duration.map_or(u64::MAX, nanos);
-        let starts = match options.pace {
-            Pace::Closed => Starts::Closed(
-                (0..slots)
-                    .map(|slot| {
-                        let number = slot * of + worker;
-                        Reverse((closed_start(options.ramp, number, options.connections), slot))
-                    })
-                    .collect(),
-            ),
+        let plan = match options.pace {
+            Pace::Closed => None,
             Pace::Open { rate } => {
                 let (duration, count) = (options.duration, options.count);
-                let plan = Arrivals::new(rate, options.ramp, duration, count, worker, of);
-                Starts::Open(plan, (0..slots).rev().collect())
+                Some(Arrivals::new(rate, options.ramp, duration, count, worker, of))
             }
         };
+        let each = |slot| {
+            let number = slot * of + worker;
+            Reverse((closed_start(options.ramp, number, options.connections()), slot))
+        };
+        let (starts, requests, budget) = match (options.streams(), plan) {
+            (Some(_), plan) => {
+                let requests = Requests::new(plan, budget, slots);
+                (Starts::Closed((0..slots).map(each).collect()), Some(requests), None)
+            }
+            (None, None) => (Starts::Closed((0..slots).map(each).collect()), None, budget),
+            (None, Some(plan)) => (Starts::Open(plan, (0..slots).rev().collect()), None, budget),
+        };
+        let kept = requests.is_some() && options.requests_per_connection == 0;
         tickets::keep(options.resume > 0.0);
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -119,6 +148,7 @@ impl<'a> Worker<'a> {
         Ok(Worker {
             slots: (0..slots).map(|_| Slot::default()).collect(),
             starts,
+            requests,
             mix: Mix::new(options.resume),
             budget,
             end,
@@ -126,14 +156,14 @@ impl<'a> Worker<'a> {
             source: worker,
             timer,
             armed: 0,
-            tally: Tally::new(nanos(options.ramp), end)?,
+            tally: Tally::new(nanos(options.ramp), end, kept)?,
             reported,
             tools,
         })
     }
 
     /// Runs to its end, or until `stop`.
-    pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<Tally, Error> {
+    pub(crate) fn run(mut self, stops: Stops<'_>) -> Result<Tally, Error> {
         let cpu = cpu_nanos();
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         let mut buffer = vec![0; READ];
@@ -143,11 +173,11 @@ impl<'a> Worker<'a> {
             if now.saturating_sub(ticked) >= TICK {
                 ticked = now;
                 self.tick(now);
-                if stop.load(Ordering::Relaxed) {
+                if stops.are_set() {
                     break;
                 }
             }
-            let more = self.start_due(now);
+            let more = self.start_due(now) | self.share_out(now);
             if self.live == 0 && self.is_over(now) {
                 break;
             }
@@ -169,22 +199,54 @@ impl<'a> Worker<'a> {
                 }
             }
         }
+        self.finish(cpu, stops.hopeless.load(Ordering::Relaxed));
+        Ok(self.tally)
+    }
+
+    /// Counts what has not come to an end. Of a hopeless run nothing is learnt by that.
+    fn finish(&mut self, cpu: u64, hopeless: bool) {
         let now = self.tools.now();
         self.tally.ended = now;
         self.tally.unfinished = self.live as u64;
-        if let Starts::Open(plan, _) = &self.starts {
-            self.tally.not_started = plan.behind(now.min(self.end));
+        if !hopeless {
+            self.count_unfinished(now);
         }
         self.slots.clear();
         self.tally.cpu_nanos = cpu_nanos().saturating_sub(cpu);
         self.tell();
-        Ok(self.tally)
+    }
+
+    /// Counts what is under way, and what never started, as longer than until `now`.
+    fn count_unfinished(&mut self, now: u64) {
+        for place in &mut self.slots {
+            place.censor(Some(now), &self.tools, &mut self.tally);
+            place.lose_requests(Some(now), false, &mut self.tally);
+        }
+        let until = now.min(self.end);
+        let (plan, waiting) = match (&self.starts, &self.requests) {
+            (Starts::Open(plan, _), _) => (Some(plan), [].as_slice()),
+            (_, Some(requests)) => (requests.plan(), requests.waiting()),
+            _ => (None, [].as_slice()),
+        };
+        for due in waiting {
+            self.tally.never_started(*due, now, 1);
+        }
+        self.tally.not_started += waiting.len() as u64;
+        if let Some(plan) = plan {
+            self.tally.not_started += plan.behind(until);
+            for (due, count) in plan.sample_behind(until) {
+                self.tally.never_started(due, until, count);
+            }
+        }
     }
 
     /// No connection starts any more.
     fn is_over(&self, now: u64) -> bool {
         if now >= self.end || self.budget == Some(0) {
             return true;
+        }
+        if let Some(requests) = &self.requests {
+            return requests.are_over();
         }
         match &self.starts {
             Starts::Closed(waiting) => waiting.is_empty(),
@@ -236,6 +298,7 @@ impl<'a> Worker<'a> {
         let step = place.start(slot as u64, due, source, resume, &self.tools, &mut self.tally);
         self.live += 1;
         self.follow(slot, step);
+        self.go_on(slot);
     }
 
     fn next_source(&mut self) -> Option<std::net::IpAddr> {
@@ -250,6 +313,7 @@ impl<'a> Worker<'a> {
         let Some(place) = self.slots.get_mut(slot) else { return };
         let step = place.ready(key, flags, buffer, &self.tools, &mut self.tally);
         self.follow(slot, step);
+        self.go_on(slot);
     }
 
     /// What follows from a step of a connection.
@@ -262,11 +326,20 @@ impl<'a> Worker<'a> {
                 0
             }
             Step::Failed(stage, failure) => {
-                self.tally.failed(stage, failure, self.tools.now());
+                let given_up = failure.kind == Kind::Timeout;
+                if given_up {
+                    place.censor(None, &self.tools, &mut self.tally);
+                }
+                let now = self.tools.now();
+                self.tally.failed(stage, failure, now);
+                self.lose_connection(slot, given_up.then_some(now));
+                let Some(place) = self.slots.get_mut(slot) else { return };
                 place.failures = place.failures.saturating_add(1);
                 (PAUSE << (place.failures - 1).min(7)).min(LONG_PAUSE)
             }
         };
+        let Some(place) = self.slots.get_mut(slot) else { return };
+        place.lose_requests(None, true, &mut self.tally);
         place.clear();
         self.live -= 1;
         match &mut self.starts {
@@ -278,21 +351,31 @@ impl<'a> Worker<'a> {
     }
 
     fn tick(&mut self, now: u64) {
-        let timeout = nanos(self.tools.options.timeout);
         for slot in 0..self.slots.len() {
             let Some(place) = self.slots.get_mut(slot) else { break };
-            if place.started().is_some_and(|started| now.saturating_sub(started) >= timeout) {
-                let step = place.time_out();
-                self.follow(slot, step);
-            }
+            let step = place.look_at_clock(slot as u64, now, &self.tools, &mut self.tally);
+            self.follow(slot, step);
+            self.go_on(slot);
         }
         self.tell();
     }
 
     fn tell(&self) {
-        self.reported.completed.store(self.tally.completed, Ordering::Relaxed);
-        self.reported.failed.store(self.tally.failures.total(), Ordering::Relaxed);
+        let tally = &self.tally;
+        let (completed, failed) = match self.requests {
+            Some(_) => (tally.requests, tally.request_failures.total() + tally.failures.total()),
+            None => (tally.completed, tally.failures.total()),
+        };
+        self.reported.completed.store(completed, Ordering::Relaxed);
+        self.reported.failed.store(failed, Ordering::Relaxed);
         self.reported.open.store(self.live as u64, Ordering::Relaxed);
+        if completed == 0
+            && failed > 0
+            && let Ok(mut alike) = self.reported.alike.lock()
+            && *alike != tally.alike
+        {
+            alike.clone_from(&tally.alike);
+        }
     }
 
     /// How long to wait for events: to the next tick, or by the timer to the next start.
@@ -301,6 +384,8 @@ impl<'a> Worker<'a> {
             Starts::Closed(waiting) => waiting.peek().map(|Reverse((due, _))| *due),
             Starts::Open(plan, free) => plan.peek().filter(|_| !free.is_empty()),
         };
+        let request = self.requests.as_ref().and_then(Requests::next_due);
+        let next = next.into_iter().chain(request).min();
         let tick = Duration::from_nanos(TICK);
         let Some(next) = next.filter(|_| !self.is_over(now)) else { return Ok(tick) };
         let wait = next.saturating_sub(now);
