@@ -15,18 +15,21 @@ mod report;
 mod resolve;
 
 pub use report::{
-    CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample, REPORT_SCHEMA,
-    Report, Summary, Verdict, Versions,
+    BeforeTls, CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample,
+    REPORT_SCHEMA, Report, Summary, Verdict, Versions,
 };
 pub use resolve::Family;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fault::{Explain, Fault};
+use starttls::{Protocol, proxy};
 use thiserror::Error;
 
 use crate::Failure;
+use crate::opening::Opening;
 
 /// Most repeats of each mode.
 pub const MAX_REPEATS: u32 = 10;
@@ -44,6 +47,12 @@ pub struct Target {
     pub server_name: Option<String>,
     /// What the server's certificate must lead to.
     pub trust: tls::Trust,
+    /// The client's own certificate and key, for a server that asks for one.
+    pub identity: Option<tls::ClientIdentity>,
+    /// The protocol that changes to TLS; `None` begins with TLS.
+    pub starttls: Option<Protocol>,
+    /// The proxy that opens the TCP connections, and resolves the host's name.
+    pub proxy: Option<proxy::Address>,
 }
 
 impl Target {
@@ -56,6 +65,53 @@ impl Target {
             family: Family::Any,
             server_name: None,
             trust: tls::Trust::System,
+            identity: None,
+            starttls: None,
+            proxy: None,
+        }
+    }
+
+    /// The name that TLS asks for.
+    fn name(&self) -> &str {
+        resolve::bare(self.server_name.as_deref().unwrap_or(&self.host))
+    }
+
+    /// Host and port of the TCP connection: those of the proxy, if there is one.
+    fn hop(&self) -> (&str, u16) {
+        match &self.proxy {
+            Some(proxy) => (&proxy.host, proxy.port),
+            None => (resolve::bare(&self.host), self.port),
+        }
+    }
+
+    /// What is said before TLS; `None` is nothing.
+    fn opening(&self) -> Option<Arc<Opening>> {
+        let Target { proxy, starttls, port, .. } = self;
+        (proxy.is_some() || starttls.is_some()).then(|| {
+            Arc::new(Opening {
+                proxy: proxy.clone(),
+                starttls: *starttls,
+                host: resolve::bare(&self.host).to_owned(),
+                port: *port,
+                name: self.name().to_owned(),
+            })
+        })
+    }
+
+    /// The error of a host that no attempt reached.
+    fn unreached(&self, failure: Option<Failure>) -> ProbeError {
+        let failure = failure.unwrap_or(Failure::Protocol("has no address"));
+        match (&failure, &self.proxy) {
+            (Failure::Starttls(_) | Failure::Proxy(_), _) => {
+                ProbeError::Opening { host: self.host.clone(), port: self.port, failure }
+            }
+            (_, Some(proxy)) => {
+                let host = format!("the proxy {}", proxy.host);
+                ProbeError::NoConnection { host, port: proxy.port, failure }
+            }
+            (_, None) => {
+                ProbeError::NoConnection { host: self.host.clone(), port: self.port, failure }
+            }
         }
     }
 }
@@ -139,6 +195,16 @@ pub enum ProbeError {
         /// What the first attempt ran into.
         failure: Failure,
     },
+    /// The proxy made no connection, or the server did not change to TLS.
+    #[error("{host} port {port}: {failure}")]
+    Opening {
+        /// The host as given.
+        host: String,
+        /// The port as given.
+        port: u16,
+        /// What the first attempt ran into.
+        failure: Failure,
+    },
 }
 
 impl Explain for ProbeError {
@@ -146,7 +212,9 @@ impl Explain for ProbeError {
         match self {
             ProbeError::Options(_) | ProbeError::NoAddress { .. } => Fault::Caller,
             ProbeError::UnknownHost { .. } | ProbeError::Thread { .. } => Fault::Machine,
-            ProbeError::NoConnection { failure, .. } => failure.fault(),
+            ProbeError::NoConnection { failure, .. } | ProbeError::Opening { failure, .. } => {
+                failure.fault()
+            }
         }
     }
 
@@ -156,7 +224,9 @@ impl Explain for ProbeError {
             ProbeError::UnknownHost { .. } => Some("check the name, and this machine's DNS".into()),
             ProbeError::Thread { .. } => Some("raise `ulimit -u`".into()),
             ProbeError::NoAddress { .. } => Some("use the other family".into()),
-            ProbeError::NoConnection { failure, .. } => failure.remedy(),
+            ProbeError::NoConnection { failure, .. } | ProbeError::Opening { failure, .. } => {
+                failure.remedy()
+            }
         }
     }
 }
@@ -168,24 +238,16 @@ impl Explain for ProbeError {
 /// [`ProbeError`] if the host has no address or none of them completes a handshake.
 pub async fn chain(target: &Target, timeout: Duration) -> Result<Vec<Vec<u8>>, ProbeError> {
     let (_, addresses) = resolve::resolve(target, timeout).await?;
-    let name = target.server_name.as_deref().unwrap_or(&target.host);
-    let name = resolve::bare(name);
     let mut first_failure = None;
     for address in addresses {
-        match tokio::time::timeout(timeout, look::look(address, name)).await {
-            Ok(Ok((_, chain))) => return Ok(chain),
-            Ok(Err(failure)) => {
+        match look::look(address, target, timeout).await {
+            Ok((_, chain)) => return Ok(chain),
+            Err(failure) => {
                 first_failure.get_or_insert(failure);
-            }
-            Err(_) => {
-                let timeline = Box::default();
-                first_failure.get_or_insert(Failure::TimedOut { after: timeout, timeline });
             }
         }
     }
-    let (host, port) = (target.host.clone(), target.port);
-    let failure = first_failure.unwrap_or(Failure::Protocol("has no address"));
-    Err(ProbeError::NoConnection { host, port, failure })
+    Err(target.unreached(first_failure))
 }
 
 /// Probes `target`. Must be called within a tokio runtime; a current-thread one keeps CPU times apart.

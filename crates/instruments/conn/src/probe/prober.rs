@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tls::{EarlyData, Group, KeyExchange, Ticket, Version};
@@ -10,11 +11,11 @@ use tokio::time::Instant;
 use super::certificate::key_type;
 use super::look::look;
 use super::report::{
-    CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample, REPORT_SCHEMA,
-    Report, Summary, Verdict, Versions,
+    BeforeTls, CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample,
+    REPORT_SCHEMA, Report, Summary, Verdict, Versions,
 };
-use super::resolve::bare;
 use super::{Options, ProbeError, Target};
+use crate::opening::Opening;
 use crate::{ClientPlan, ClientTransport, Failure, FastOpen, Outcome, SynData, connect};
 
 /// How long to wait for a ticket after the handshake, besides two round trips.
@@ -27,6 +28,7 @@ pub(super) struct Prober<'a> {
     target: &'a Target,
     options: &'a Options,
     address: SocketAddr,
+    opening: Option<Arc<Opening>>,
     server_name: String,
     at_unix_ms: u64,
     deadline: Instant,
@@ -57,16 +59,17 @@ impl<'a> Prober<'a> {
                 request: Vec::new(),
                 timeout: options.timeout,
                 linger: Duration::ZERO,
+                opening: target.opening(),
                 ..ClientPlan::plain(*address)
             };
             match connect(plan).await {
                 Ok(_) => {
-                    let name = target.server_name.as_deref().unwrap_or(&target.host);
                     return Ok(Prober {
                         target,
                         options,
                         address: *address,
-                        server_name: bare(name).to_owned(),
+                        opening: target.opening(),
+                        server_name: target.name().to_owned(),
                         at_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
                         deadline: Instant::now() + options.deadline,
                         connections: u32::try_from(tried).unwrap_or(u32::MAX).saturating_add(1),
@@ -81,9 +84,7 @@ impl<'a> Prober<'a> {
                 }
             }
         }
-        let (host, port) = (target.host.clone(), target.port);
-        let failure = first_failure.unwrap_or(Failure::Protocol("has no address"));
-        Err(ProbeError::NoConnection { host, port, failure })
+        Err(target.unreached(first_failure))
     }
 
     /// Measures one mode.
@@ -145,6 +146,10 @@ impl<'a> Prober<'a> {
 
     async fn early_data(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
         self.needs(Mode::Tls13Resumed)?;
+        if let Some(protocol) = self.target.starttls {
+            let reason = format!("the request is of HTTP, not of {}", protocol.title());
+            return Err(Verdict::NotTested { reason });
+        }
         let client = self.client(Version::Tls13, true)?;
         let request = self.head_request();
         for _ in 0..self.options.repeats {
@@ -169,6 +174,7 @@ impl<'a> Prober<'a> {
 
     /// One connection for the cookie, then as many as asked with data in the SYN.
     async fn fast_open(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
+        self.begins_with_tls("the SYN cannot carry the ClientHello")?;
         self.needs(Mode::Tls13)?;
         if !fast_open_is_on() {
             let reason = "this machine's sysctl net.ipv4.tcp_fastopen lacks bit 0x1".to_owned();
@@ -191,6 +197,7 @@ impl<'a> Prober<'a> {
     }
 
     async fn quic(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
+        self.begins_with_tls("QUIC has neither")?;
         for _ in 0..self.options.repeats {
             let client = self.quic_client()?;
             outcomes.push(self.quic_attempt(&client, None, None).await?);
@@ -242,7 +249,9 @@ impl<'a> Prober<'a> {
         let timeout = self.timeout()?;
         let transport = ClientTransport::Tcp { fast_open, tls: tls.cloned() };
         let plan = ClientPlan::new(self.address, transport);
-        Ok(ClientPlan { request: Vec::new(), timeout, linger: LINGER, ..plan })
+        // TCP alone measures the path, to the proxy if there is one.
+        let opening = tls.and(self.opening.clone());
+        Ok(ClientPlan { opening, request: Vec::new(), timeout, linger: LINGER, ..plan })
     }
 
     async fn attempt(&mut self, plan: ClientPlan) -> Result<Outcome, Verdict> {
@@ -301,6 +310,17 @@ impl<'a> Prober<'a> {
         }
     }
 
+    /// A mode in which nothing may come before TLS.
+    fn begins_with_tls(&self, why: &str) -> Result<(), Verdict> {
+        let what = match (&self.target.proxy, self.target.starttls) {
+            (None, None) => return Ok(()),
+            (Some(_), None) => "a proxy",
+            (None, Some(_)) => "STARTTLS",
+            (Some(_), Some(_)) => "a proxy and STARTTLS",
+        };
+        Err(Verdict::NotTested { reason: format!("left out with {what}: {why}") })
+    }
+
     /// A mode that builds on another is not tried without it.
     fn needs(&self, mode: Mode) -> Result<(), Verdict> {
         match self.results.get(&(mode as usize)) {
@@ -318,7 +338,7 @@ impl<'a> Prober<'a> {
             versions: vec![version],
             key_exchange: KeyExchange::Ecdhe,
             groups: vec![Group::X25519, Group::Secp256r1],
-            alpn: vec![b"http/1.1".to_vec()],
+            alpn: self.alpn(b"http/1.1"),
             early_data,
             ..self.config(self.options.library)
         };
@@ -335,7 +355,24 @@ impl<'a> Prober<'a> {
     }
 
     fn config(&self, library: tls::Library) -> tls::ClientConfig {
-        tls::ClientConfig::new(library, &self.server_name, self.target.trust.clone())
+        let trust = self.target.trust.clone();
+        let config = tls::ClientConfig::new(library, &self.server_name, trust);
+        tls::ClientConfig { identity: self.target.identity.clone(), ..config }
+    }
+
+    /// The application protocol; none with STARTTLS, which has named it already.
+    fn alpn(&self, name: &[u8]) -> Vec<Vec<u8>> {
+        if self.target.starttls.is_some() { Vec::new() } else { vec![name.to_vec()] }
+    }
+
+    fn before_tls(&self) -> Option<BeforeTls> {
+        let Target { proxy, starttls, port, .. } = self.target;
+        self.opening.as_ref()?;
+        Some(BeforeTls {
+            proxy: proxy.as_ref().map(ToString::to_string),
+            port: proxy.as_ref().map(|_| *port),
+            starttls: starttls.map(|protocol| protocol.name().to_owned()),
+        })
     }
 
     /// Idempotent, without a body either way (RFC 9110 §9.3.2); safe to be replayed.
@@ -348,11 +385,10 @@ impl<'a> Prober<'a> {
     /// Looks at the certificates, and puts everything together.
     pub async fn report(mut self, dns: Option<Dns>) -> Report {
         self.pause().await;
-        let looked =
-            tokio::time::timeout(self.options.timeout, look(self.address, &self.server_name));
-        let (offer, chain) = match looked.await {
-            Ok(Ok((offer, chain))) => (Some(offer), chain),
-            _ => (None, Vec::new()),
+        let looked = look(self.address, self.target, self.options.timeout).await;
+        let (offer, chain) = match looked {
+            Ok((offer, chain)) => (Some(offer), chain),
+            Err(_) => (None, Vec::new()),
         };
         let certificates = offer.as_ref().map(|_| self.certificates(&chain));
         let modes = self.mode_reports();
@@ -366,10 +402,12 @@ impl<'a> Prober<'a> {
         self.path.min_rtt_ms = self.min_rtt.map(millis);
         self.path.connect_ms = connect_ms(&modes);
         let hints = self.hints(offer.as_ref());
+        let before_tls = self.before_tls();
         Report {
             schema: REPORT_SCHEMA,
             host: self.target.host.clone(),
             address: self.address,
+            before_tls,
             server_name: self.server_name,
             at_unix_ms: self.at_unix_ms,
             dns,
@@ -394,15 +432,21 @@ impl<'a> Prober<'a> {
                 Summary::of(samples.iter().filter_map(|it| it.first_byte_ms).collect());
             if mode == Mode::Tcp {
                 round_trip = ready.map(|summary| summary.median_ms).filter(|time| *time > 0.0);
+                // A proxy's round trip says nothing of the server's.
+                round_trip = round_trip.filter(|_| self.target.proxy.is_none());
             }
-            let trips = |of: Option<Summary>| Some(of?.median_ms / round_trip?);
+            let trips = |of: fn(&ProbeSample) -> Option<f64>| {
+                let times = samples.iter().filter_map(|it| it.without_opening(of(it)));
+                Some(Summary::of(times.collect())?.median_ms / round_trip?)
+            };
             reports.push(ModeReport {
                 mode,
                 verdict: result.verdict.clone(),
                 ready,
                 first_byte,
-                ready_round_trips: trips(ready),
-                first_byte_round_trips: trips(first_byte),
+                before_tls: Summary::of(samples.iter().filter_map(|it| it.before_tls_ms).collect()),
+                ready_round_trips: trips(|it| it.ready_ms),
+                first_byte_round_trips: trips(|it| it.first_byte_ms),
                 samples,
             });
         }
@@ -457,6 +501,7 @@ fn sample(outcome: &Outcome) -> ProbeSample {
     };
     ProbeSample {
         connect_ms: since_start(timeline.connected),
+        before_tls_ms: timeline.before_tls().map(millis),
         ready_ms: since_start(timeline.ready),
         first_byte_ms: since_start(timeline.first_response_byte),
         rtt_ms: rtt.map(millis),

@@ -123,6 +123,14 @@ impl Transfer {
         Ok(true)
     }
 
+    /// Takes bytes that were read with something else: `data` then holds what they decrypt to.
+    pub fn take_in(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.data.clear();
+        self.layer.read(bytes)?;
+        self.layer.receive(&mut self.data)?;
+        Ok(())
+    }
+
     /// Sends what the layer still has (an alert, close_notify) if the kernel takes it at once, then FIN.
     pub fn finish(&mut self) {
         self.outbound.clear();
