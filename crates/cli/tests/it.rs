@@ -19,6 +19,7 @@ mod observe;
 mod outputs;
 mod probe;
 mod query;
+mod reach;
 mod readme;
 mod real;
 mod resume;

@@ -221,8 +221,7 @@ async fn refusals_are_read_out() {
         ),
     ] {
         // Only a silent server is waited for.
-        let patience =
-            if part.contains("500ms") { Duration::from_millis(500) } else { PATIENCE };
+        let patience = if part.contains("500ms") { Duration::from_millis(500) } else { PATIENCE };
         let error = refused(&target, patience).await;
         assert!(matches!(error, ProbeError::Opening { .. }), "{error:?}");
         assert!(error.to_string().contains(part), "`{error}` lacks `{part}`");
