@@ -195,7 +195,7 @@ fn starttls_is_measured_and_its_lack_is_said() {
         "TLS 1.3        yes",
         "ms for STARTTLS (smtp)",
         "without STARTTLS",
-        "left out with STARTTLS",
+        "QUIC knows no STARTTLS",
     ] {
         assert!(text.contains(part), "no `{part}` in {text}");
     }

@@ -211,8 +211,8 @@ fn describe(report: &Report) -> String {
     }
     let to = if before.proxy.is_some() { " to the proxy" } else { "" };
     line("TCP connect", format!("{}{to}; least RTT {}", ms(path.connect_ms), ms(path.min_rtt_ms)));
-    if report.before_tls.is_some() {
-        line("before TLS", format!("{}, within all times below", before_tls(report)));
+    if let Some(before) = before_tls(report) {
+        line("before TLS", before);
     }
     let versions = &report.versions;
     line("TLS 1.2", verdict(&versions.tls12));
@@ -252,14 +252,13 @@ fn describe(report: &Report) -> String {
 }
 
 /// Time of the steps between TCP and TLS: the median of the first mode that has one.
-fn before_tls(report: &Report) -> String {
-    let before = report.before_tls.clone().unwrap_or_default();
-    let starttls = before.starttls.map(|name| format!("STARTTLS ({name})"));
-    let proxy = before.proxy.map(|_| "the proxy's answer".to_owned());
+fn before_tls(report: &Report) -> Option<String> {
+    let time = report.modes.iter().find_map(|mode| mode.before_tls)?.median_ms;
+    let before = report.before_tls.as_ref()?;
+    let proxy = before.proxy.as_ref().map(|_| "the proxy's answer".to_owned());
+    let starttls = before.starttls.as_ref().map(|name| format!("STARTTLS ({name})"));
     let steps: Vec<String> = proxy.into_iter().chain(starttls).collect();
-    let time = report.modes.iter().find_map(|mode| mode.before_tls);
-    let time = time.map_or("not seen".to_owned(), |time| format!("{:.1} ms", time.median_ms));
-    format!("{time} for {}", steps.join(" and "))
+    Some(format!("{time:.1} ms for {}, within the TLS times below", steps.join(" and ")))
 }
 
 fn verdict(verdict: &Verdict) -> String {

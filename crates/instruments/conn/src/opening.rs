@@ -36,6 +36,39 @@ pub struct Opened {
     pub stream: TcpStream,
     /// Bytes of the server that came behind the proxy's answer, and were read with it.
     pub rest: Vec<u8>,
+    /// The check of the server's first bytes in TLS.
+    pub first: FirstBytes,
+}
+
+/// A check of the first bytes behind STARTTLS: plaintext there is injected, and no fault of TLS.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FirstBytes {
+    is_awaited: bool,
+}
+
+impl FirstBytes {
+    /// The check for a connection that `opening` led to.
+    #[must_use]
+    pub fn behind(opening: Option<&Opening>) -> Self {
+        FirstBytes { is_awaited: opening.is_some_and(|opening| opening.starttls.is_some()) }
+    }
+
+    /// Checks bytes as they are read; only the first ones count.
+    ///
+    /// # Errors
+    /// [`starttls::Error::Injected`]: they begin no record of TLS.
+    pub fn check(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match bytes.first() {
+            None => Ok(()),
+            // RFC 8446 §5.1: change_cipher_spec to application_data.
+            Some(20..=23) => {
+                self.is_awaited = false;
+                Ok(())
+            }
+            Some(_) if !std::mem::take(&mut self.is_awaited) => Ok(()),
+            Some(_) => Err(starttls::Error::injected(bytes).into()),
+        }
+    }
 }
 
 /// Connects to `address`, a server's or that of the proxy of `opening`, and says what is to be said before
@@ -59,7 +92,7 @@ pub async fn open(
         Some(opening) => opening.pass(&mut stream, patience, deadline).await?,
         None => Vec::new(),
     };
-    Ok(Opened { stream, rest })
+    Ok(Opened { stream, rest, first: FirstBytes::behind(opening) })
 }
 
 impl Opening {

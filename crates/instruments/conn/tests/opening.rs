@@ -151,8 +151,8 @@ async fn proxies_resolve_the_name_and_are_not_taken_for_the_server() {
     ] {
         let report = probe(&behind(proxy, address, None), &options(), |_| {}).await.unwrap();
         assert_supported(&report, &TCP_MODES);
-        assert_left_out(&report, Mode::Quic, "a proxy");
-        assert_left_out(&report, Mode::FastOpen, "a proxy");
+        assert_left_out(&report, Mode::Quic, "QUIC knows no proxy");
+        assert_left_out(&report, Mode::FastOpen, "with proxy");
         let before = report.before_tls.as_ref().unwrap();
         assert_eq!((before.proxy.as_deref(), before.port), (Some(shown.as_str()), Some(4433)));
         assert_eq!((report.address, &report.dns), (address, &None));
@@ -226,6 +226,26 @@ async fn refusals_are_read_out() {
         assert!(matches!(error, ProbeError::Opening { .. }), "{error:?}");
         assert!(error.to_string().contains(part), "`{error}` lacks `{part}`");
         assert_eq!(error.fault(), Fault::Peer);
+    }
+}
+
+/// Plaintext that comes later than the go-ahead, in place of the server's first record.
+#[tokio::test]
+async fn late_plaintext_behind_the_go_ahead_is_no_fault_of_tls() {
+    let mut turns = turns(Protocol::Smtp);
+    // The go-ahead, the record header of a ClientHello, then the injected reply.
+    turns.last_mut().unwrap().1 = 5;
+    turns.push((b"250 evil\r\n".to_vec(), 0));
+    let target = target(fronts::script(turns, None), Some(Protocol::Smtp));
+    let part = "10 bytes of plaintext after its go-ahead for TLS: `250 evil`";
+    let error = chain(&target, PATIENCE).await.unwrap_err().to_string();
+    assert!(error.contains(part), "{error}");
+    let report = probe(&target, &options(), |_| {}).await.unwrap();
+    for verdict in [&report.versions.tls12, &report.versions.tls13] {
+        match verdict {
+            Verdict::Refused { reason } => assert!(reason.contains(part), "{reason}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl Dialog {
     /// [`Error`]: the dialog is over, and TLS must not begin.
     pub fn input(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if self.is_done && !bytes.is_empty() {
-            return Err(injected(bytes));
+            return Err(Error::injected(bytes));
         }
         if !self.input.push(bytes) {
             return Err(Error::TooMuch);
@@ -70,7 +70,7 @@ impl Dialog {
         }
         match self.input.rest() {
             [] => Ok(()),
-            rest => Err(injected(rest)),
+            rest => Err(Error::injected(rest)),
         }
     }
 
@@ -112,8 +112,4 @@ impl Dialog {
             _ => error,
         }
     }
-}
-
-fn injected(bytes: &[u8]) -> Error {
-    Error::Injected { bytes: bytes.len(), got: quote(bytes) }
 }

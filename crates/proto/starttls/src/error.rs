@@ -83,6 +83,14 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The error of plaintext behind the go-ahead for TLS.
+    #[must_use]
+    pub fn injected(bytes: &[u8]) -> Error {
+        Error::Injected { bytes: bytes.len(), got: quote(bytes) }
+    }
+}
+
 impl Explain for Error {
     fn fault(&self) -> Fault {
         Fault::Peer

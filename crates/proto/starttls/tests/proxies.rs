@@ -86,6 +86,7 @@ fn each_refusal_has_its_sentence() {
     for (proxy, answer, part) in [
         (plain[0], http("407 Proxy Authentication Required"), "asks for user and password: 407"),
         (user[0], http("407 Proxy Authentication Required"), "refuses user and password: 407"),
+        (user[0], http("401 Unauthorized"), "refuses user and password: 401"),
         (plain[0], http("403 Filtered"), "does not allow this host and port: 403 Filtered"),
         (plain[0], http("405 Method Not Allowed"), "does not know CONNECT: 405"),
         (plain[0], http("502 Bad Gateway"), "cannot reach the server: 502"),

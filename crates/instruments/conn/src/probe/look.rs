@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use super::Target;
 use super::report::OfferReport;
 use crate::Failure;
-use crate::opening::{Opened, open};
+use crate::opening::{FirstBytes, Opened, open};
 
 const DURING: &str = "looking at the server's certificates";
 
@@ -34,7 +34,7 @@ async fn handshake(
     mut connection: ClientConnection,
     opened: Opened,
 ) -> Result<(OfferReport, Vec<Vec<u8>>), Failure> {
-    let Opened { mut stream, rest } = opened;
+    let Opened { mut stream, rest, mut first } = opened;
     feed(&rest, &mut connection)?;
     let mut client_hello_len = 0;
     while connection.is_handshaking() {
@@ -46,7 +46,7 @@ async fn handshake(
             client_hello_len = flight.len();
         }
         stream.write_all(&flight).await.map_err(|error| io_failure(&error))?;
-        if connection.is_handshaking() && !read(&mut stream, &mut connection).await? {
+        if connection.is_handshaking() && !read(&mut stream, &mut first, &mut connection).await? {
             return Err(Failure::Protocol("closed the connection during the handshake"));
         }
     }
@@ -76,9 +76,7 @@ fn start(target: &Target) -> Result<ClientConnection, Failure> {
         Some(identity) => builder.with_client_cert_resolver(identity.resolver()),
         None => builder.with_no_client_auth(),
     };
-    if target.starttls.is_none() {
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    }
+    config.alpn_protocols = target.alpn(&[b"h2", b"http/1.1"]);
     let server_name = target.name().to_owned();
     let name = ServerName::try_from(server_name.clone())
         .map_err(|_| tls::Error::from(tls::CallerError::ServerName(server_name)))?;
@@ -86,10 +84,15 @@ fn start(target: &Target) -> Result<ClientConnection, Failure> {
 }
 
 /// `false` at the end of the stream.
-async fn read(stream: &mut TcpStream, connection: &mut ClientConnection) -> Result<bool, Failure> {
+async fn read(
+    stream: &mut TcpStream,
+    first: &mut FirstBytes,
+    connection: &mut ClientConnection,
+) -> Result<bool, Failure> {
     let mut buffer = vec![0; 16 * 1024];
     let count = stream.read(&mut buffer).await.map_err(|error| io_failure(&error))?;
     let bytes = buffer.get(..count).unwrap_or_default();
+    first.check(bytes)?;
     feed(bytes, connection)?;
     Ok(!bytes.is_empty())
 }

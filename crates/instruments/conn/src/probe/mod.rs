@@ -8,6 +8,7 @@
 //! P-256. A server that knows only other suites or groups is refused there; [`OfferReport`] says what a
 //! client with today's usual offer gets.
 
+mod approach;
 pub(crate) mod certificate;
 mod look;
 mod prober;
@@ -21,7 +22,6 @@ pub use report::{
 pub use resolve::Family;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fault::{Explain, Fault};
@@ -29,7 +29,6 @@ use starttls::{Protocol, proxy};
 use thiserror::Error;
 
 use crate::Failure;
-use crate::opening::Opening;
 
 /// Most repeats of each mode.
 pub const MAX_REPEATS: u32 = 10;
@@ -68,50 +67,6 @@ impl Target {
             identity: None,
             starttls: None,
             proxy: None,
-        }
-    }
-
-    /// The name that TLS asks for.
-    fn name(&self) -> &str {
-        resolve::bare(self.server_name.as_deref().unwrap_or(&self.host))
-    }
-
-    /// Host and port of the TCP connection: those of the proxy, if there is one.
-    fn hop(&self) -> (&str, u16) {
-        match &self.proxy {
-            Some(proxy) => (&proxy.host, proxy.port),
-            None => (resolve::bare(&self.host), self.port),
-        }
-    }
-
-    /// What is said before TLS; `None` is nothing.
-    fn opening(&self) -> Option<Arc<Opening>> {
-        let Target { proxy, starttls, port, .. } = self;
-        (proxy.is_some() || starttls.is_some()).then(|| {
-            Arc::new(Opening {
-                proxy: proxy.clone(),
-                starttls: *starttls,
-                host: resolve::bare(&self.host).to_owned(),
-                port: *port,
-                name: self.name().to_owned(),
-            })
-        })
-    }
-
-    /// The error of a host that no attempt reached.
-    fn unreached(&self, failure: Option<Failure>) -> ProbeError {
-        let failure = failure.unwrap_or(Failure::Protocol("has no address"));
-        match (&failure, &self.proxy) {
-            (Failure::Starttls(_) | Failure::Proxy(_), _) => {
-                ProbeError::Opening { host: self.host.clone(), port: self.port, failure }
-            }
-            (_, Some(proxy)) => {
-                let host = format!("the proxy {}", proxy.host);
-                ProbeError::NoConnection { host, port: proxy.port, failure }
-            }
-            (_, None) => {
-                ProbeError::NoConnection { host: self.host.clone(), port: self.port, failure }
-            }
         }
     }
 }

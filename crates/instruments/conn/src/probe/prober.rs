@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::certificate::key_type;
 use super::look::look;
 use super::report::{
-    BeforeTls, CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample,
-    REPORT_SCHEMA, Report, Summary, Verdict, Versions,
+    CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample, REPORT_SCHEMA,
+    Report, Summary, Verdict, Versions,
 };
 use super::{Options, ProbeError, Target};
 use crate::opening::Opening;
@@ -146,10 +146,7 @@ impl<'a> Prober<'a> {
 
     async fn early_data(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
         self.needs(Mode::Tls13Resumed)?;
-        if let Some(protocol) = self.target.starttls {
-            let reason = format!("the request is of HTTP, not of {}", protocol.title());
-            return Err(Verdict::NotTested { reason });
-        }
+        self.target.speaks_http()?;
         let client = self.client(Version::Tls13, true)?;
         let request = self.head_request();
         for _ in 0..self.options.repeats {
@@ -174,7 +171,7 @@ impl<'a> Prober<'a> {
 
     /// One connection for the cookie, then as many as asked with data in the SYN.
     async fn fast_open(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
-        self.begins_with_tls("the SYN cannot carry the ClientHello")?;
+        self.target.begins_with_tls("the SYN carries no ClientHello with")?;
         self.needs(Mode::Tls13)?;
         if !fast_open_is_on() {
             let reason = "this machine's sysctl net.ipv4.tcp_fastopen lacks bit 0x1".to_owned();
@@ -197,7 +194,7 @@ impl<'a> Prober<'a> {
     }
 
     async fn quic(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
-        self.begins_with_tls("QUIC has neither")?;
+        self.target.begins_with_tls("QUIC knows no")?;
         for _ in 0..self.options.repeats {
             let client = self.quic_client()?;
             outcomes.push(self.quic_attempt(&client, None, None).await?);
@@ -310,17 +307,6 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// A mode in which nothing may come before TLS.
-    fn begins_with_tls(&self, why: &str) -> Result<(), Verdict> {
-        let what = match (&self.target.proxy, self.target.starttls) {
-            (None, None) => return Ok(()),
-            (Some(_), None) => "a proxy",
-            (None, Some(_)) => "STARTTLS",
-            (Some(_), Some(_)) => "a proxy and STARTTLS",
-        };
-        Err(Verdict::NotTested { reason: format!("left out with {what}: {why}") })
-    }
-
     /// A mode that builds on another is not tried without it.
     fn needs(&self, mode: Mode) -> Result<(), Verdict> {
         match self.results.get(&(mode as usize)) {
@@ -338,7 +324,7 @@ impl<'a> Prober<'a> {
             versions: vec![version],
             key_exchange: KeyExchange::Ecdhe,
             groups: vec![Group::X25519, Group::Secp256r1],
-            alpn: self.alpn(b"http/1.1"),
+            alpn: self.target.alpn(&[b"http/1.1"]),
             early_data,
             ..self.config(self.options.library)
         };
@@ -358,21 +344,6 @@ impl<'a> Prober<'a> {
         let trust = self.target.trust.clone();
         let config = tls::ClientConfig::new(library, &self.server_name, trust);
         tls::ClientConfig { identity: self.target.identity.clone(), ..config }
-    }
-
-    /// The application protocol; none with STARTTLS, which has named it already.
-    fn alpn(&self, name: &[u8]) -> Vec<Vec<u8>> {
-        if self.target.starttls.is_some() { Vec::new() } else { vec![name.to_vec()] }
-    }
-
-    fn before_tls(&self) -> Option<BeforeTls> {
-        let Target { proxy, starttls, port, .. } = self.target;
-        self.opening.as_ref()?;
-        Some(BeforeTls {
-            proxy: proxy.as_ref().map(ToString::to_string),
-            port: proxy.as_ref().map(|_| *port),
-            starttls: starttls.map(|protocol| protocol.name().to_owned()),
-        })
     }
 
     /// Idempotent, without a body either way (RFC 9110 §9.3.2); safe to be replayed.
@@ -402,7 +373,7 @@ impl<'a> Prober<'a> {
         self.path.min_rtt_ms = self.min_rtt.map(millis);
         self.path.connect_ms = connect_ms(&modes);
         let hints = self.hints(offer.as_ref());
-        let before_tls = self.before_tls();
+        let before_tls = self.target.before_tls();
         Report {
             schema: REPORT_SCHEMA,
             host: self.target.host.clone(),
@@ -503,7 +474,10 @@ fn sample(outcome: &Outcome) -> ProbeSample {
         connect_ms: since_start(timeline.connected),
         before_tls_ms: timeline.before_tls().map(millis),
         ready_ms: since_start(timeline.ready),
-        first_byte_ms: since_start(timeline.first_response_byte),
+        // A server that speaks first has not answered anything.
+        first_byte_ms: timeline
+            .request_sent
+            .and_then(|_| since_start(timeline.first_response_byte)),
         rtt_ms: rtt.map(millis),
         retransmits,
         cpu_ms: millis(outcome.cpu),

@@ -11,6 +11,7 @@ use super::{FastOpen, SynData, socket};
 use crate::cpu::{CpuScope, Metered};
 use crate::layer::Layer;
 use crate::now;
+use crate::opening::FirstBytes;
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
 use crate::{Attempt, ClientPlan, Failure, Timeline};
@@ -126,6 +127,7 @@ async fn exchange<'a>(
     if let Some(opening) = &plan.opening {
         rest = opening.pass(&mut transfer.stream, plan.timeout, deadline).await?;
         timeline.opened = Some(now());
+        transfer.first = FirstBytes::behind(tls.and(Some(opening.as_ref())));
     }
     if let Some(client) = tls {
         transfer.layer = Layer::Tls(client.start(plan.ticket.as_ref())?);

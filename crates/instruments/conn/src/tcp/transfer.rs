@@ -10,6 +10,7 @@ use super::{TcpInfo, socket};
 use crate::Failure;
 use crate::layer::Layer;
 use crate::now;
+use crate::opening::FirstBytes;
 
 /// Most bytes read in one call: a full TLS record fits.
 const READ_SIZE: usize = 18 * 1024;
@@ -26,6 +27,8 @@ pub(super) struct Transfer {
     pub syn_bytes: usize,
     pub writes: u32,
     pub partial_writes: u32,
+    /// The check of what comes behind STARTTLS.
+    pub first: FirstBytes,
     outbound: Vec<u8>,
     inbound: Vec<u8>,
 }
@@ -40,6 +43,7 @@ impl Transfer {
             syn_bytes: 0,
             writes: 0,
             partial_writes: 0,
+            first: FirstBytes::default(),
             outbound: Vec::new(),
             inbound: vec![0; READ_SIZE],
         }
@@ -118,6 +122,7 @@ impl Transfer {
         if bytes.is_empty() {
             return Ok(false);
         }
+        self.first.check(bytes)?;
         self.layer.read(bytes)?;
         self.layer.receive(&mut self.data)?;
         Ok(true)

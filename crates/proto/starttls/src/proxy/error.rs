@@ -91,9 +91,7 @@ impl Explain for Error {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
-            Error::NeedsCredentials { .. } => {
-                "write them as --proxy http://USER:PASSWORD@HOST:PORT"
-            }
+            Error::NeedsCredentials { .. } => "write `USER:PASSWORD@` before the proxy's host",
             Error::WrongCredentials { .. } => {
                 "check user and password; write `@`, `:` and `%` in them as `%40`, `%3A` and `%25`"
             }
@@ -104,7 +102,7 @@ impl Explain for Error {
             | Error::Silent { .. } => {
                 "check the proxy's port, and whether it is http:// or socks5://"
             }
-            Error::Unreachable { .. } | Error::TimedOut { .. } => {
+            Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Refused { .. } => {
                 "check the server's name and port, and the proxy's route"
             }
             _ => return None,

@@ -66,7 +66,8 @@ impl Connect {
 
     fn refusal(&self, code: u16, reply: String) -> Error {
         match code {
-            407 if self.has_credentials => Error::WrongCredentials { reply },
+            // Some proxies say 401 of a wrong password.
+            401 | 407 if self.has_credentials => Error::WrongCredentials { reply },
             407 => Error::NeedsCredentials { reply },
             403 => Error::Forbidden { reply },
             405 | 501 => Error::NoConnect { reply },
