@@ -349,7 +349,7 @@ impl Exchange<'_> {
         self.transfer.finish();
         if !self.plan.linger.is_zero() {
             let deadline = Instant::now() + self.plan.linger;
-            while self.read_before(deadline).await {}
+            while self.transfer.discard(deadline).await {}
         }
     }
 

@@ -4,6 +4,7 @@ use std::io;
 
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
 use units::Time;
 
 use super::{TcpInfo, socket};
@@ -126,6 +127,17 @@ impl Transfer {
         self.layer.read(bytes)?;
         self.layer.receive(&mut self.data)?;
         Ok(true)
+    }
+
+    /// Reads once before `deadline`, and drops the bytes: behind this side's end they may be anything, as
+    /// Exim goes on in plaintext there. `false` at the end of the stream.
+    pub async fn discard(&mut self, deadline: Instant) -> bool {
+        let ready = timeout_at(deadline, self.stream.readable()).await;
+        match ready.map(|ready| ready.and_then(|()| self.stream.try_read(&mut self.inbound))) {
+            Ok(Ok(count)) => count > 0,
+            Ok(Err(error)) => error.kind() == io::ErrorKind::WouldBlock,
+            Err(_) => false,
+        }
     }
 
     /// Takes bytes that were read with something else: `data` then holds what they decrypt to.
