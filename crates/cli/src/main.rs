@@ -24,6 +24,7 @@ mod observe;
 mod options;
 mod output;
 mod probe;
+mod reach;
 mod remote;
 mod report;
 mod rights;

@@ -21,6 +21,7 @@ mod observe_twice;
 mod outputs;
 mod probe;
 mod query;
+mod reach;
 mod readme;
 mod real;
 mod resume;

@@ -78,6 +78,8 @@ pub const TARGETS: &[Target] = &[
     ("handoff_timeline", handoff::fuzz::timeline),
     ("sequence_connection", sequence::fuzz::connection),
     ("spdy_session", spdy::fuzz::session),
+    ("starttls_dialog", starttls::fuzz::dialog),
+    ("starttls_proxy", starttls::fuzz::proxy),
     ("sslmtcp_envelope", small::sslmtcp_envelope),
     ("sslmtcp_carrier", sslmtcp::fuzz::carrier),
     ("callgrind_output", small::callgrind_output),

@@ -8,7 +8,8 @@ use rustls_pki_types::CertificateDer;
 use crate::error::{config, no_group_for};
 use crate::stand_in::unsupported;
 use crate::{
-    CallerError, Compression, Error, Group, Identity, KeyExchange, KeyType, Library, Version,
+    CallerError, ClientIdentity, Compression, Error, Group, Identity, KeyExchange, KeyType,
+    Library, Version,
 };
 
 /// Where lines in the SSLKEYLOGFILE format go (draft-ietf-tls-keylogfile). They are secrets: whoever
@@ -75,12 +76,15 @@ pub struct ClientConfig {
     pub early_data: bool,
     /// How the server may compress its certificates, preferred first (RFC 8879 §3); rustls only.
     pub compression: Vec<Compression>,
+    /// The client's certificate and key, for servers that ask for one; without, it sends an empty list.
+    pub identity: Option<ClientIdentity>,
     /// Where the secrets go, if anywhere.
     pub key_log: Option<KeyLog>,
 }
 
 impl ClientConfig {
-    /// TLS 1.3 only, X25519 before P-256, one key share, no ALPN, no early data, no compression, no key log.
+    /// TLS 1.3 only, X25519 before P-256, one key share, no ALPN, no early data, no compression, no
+    /// certificate, no key log.
     pub fn new(library: Library, server_name: &str, trust: Trust) -> Self {
         Self {
             library,
@@ -93,6 +97,7 @@ impl ClientConfig {
             trust,
             early_data: false,
             compression: Vec::new(),
+            identity: None,
             key_log: None,
         }
     }

@@ -47,7 +47,7 @@ fn no_key() -> Error {
     identity("there is no private key in the key file", "give one in PEM, without a passphrase")
 }
 
-fn read_chain(pem: &[u8]) -> Result<Vec<X509>, Error> {
+pub(crate) fn read_chain(pem: &[u8]) -> Result<Vec<X509>, Error> {
     let chain = certificate_file::read(pem).map_err(|_| no_certificate())?;
     match chain.len() {
         ..=MAX_CHAIN => Ok(chain),
@@ -60,9 +60,22 @@ fn read_chain(pem: &[u8]) -> Result<Vec<X509>, Error> {
     }
 }
 
-fn read_key(pem: &[u8]) -> Result<PKey<Private>, Error> {
+pub(crate) fn read_key(pem: &[u8]) -> Result<PKey<Private>, Error> {
+    if is_encrypted(pem) {
+        return Err(identity(
+            "the private key is encrypted",
+            "write it without a passphrase: `openssl pkey -in FILE -out plain.pem`",
+        ));
+    }
     // An empty passphrase for one that is encrypted: without this OpenSSL would ask at the terminal.
     PKey::private_key_from_pem_callback(pem, |_| Ok(0)).map_err(|_| no_key())
+}
+
+/// Whether the first key is encrypted: PKCS #8 (RFC 7468 §11), or the older forms (RFC 1421 §4.6.1.1).
+fn is_encrypted(pem: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(pem);
+    text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        || text.lines().any(|line| line.trim_end() == "Proc-Type: 4,ENCRYPTED")
 }
 
 fn kind_of(key: &PKey<Private>) -> Result<KeyType, Error> {

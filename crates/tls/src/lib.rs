@@ -35,6 +35,7 @@
 mod certificate_file;
 pub mod chain;
 mod client;
+mod client_identity;
 mod compression;
 mod config;
 pub mod direct;
@@ -56,6 +57,7 @@ mod versions;
 
 pub use certificate_file::certificates_in;
 pub use client::Client;
+pub use client_identity::ClientIdentity;
 pub use compression::Compression;
 pub use config::{ClientConfig, KeyLog, ServerConfig, Trust};
 pub use error::{CallerError, CertificateError, CertificateFault, Error, PeerError};

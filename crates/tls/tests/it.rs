@@ -3,6 +3,7 @@
 mod beliefs;
 mod certificates;
 mod chains;
+mod client_certificates;
 mod common;
 mod ech;
 mod handshakes;

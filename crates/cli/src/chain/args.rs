@@ -10,6 +10,7 @@ use units::Delay;
 use super::made::Recipe;
 use crate::exit::{Exit, epilogue};
 use crate::options::JsonArg;
+use crate::reach::ReachArgs;
 use crate::value::{server_name, value};
 
 /// What the exit status means.
@@ -28,6 +29,7 @@ const MEANINGS: [(Exit, &str); 7] = [
 #[command(after_help = epilogue("Examples:
   wiretax chain fullchain.pem --rtt 80ms
   wiretax chain --server example.org --save chain.pem
+  wiretax chain --server mail.example.org --starttls smtp
   wiretax chain chain.pem --make ml-dsa-44,ml-dsa-65,ml-dsa-87 --measure
   wiretax chain chain.pem --make ml-dsa-65/slh-dsa-sha2-128s --group x25519mlkem768 --json
 
@@ -79,6 +81,8 @@ pub struct ChainArgs {
     pub measure: bool,
     #[command(flatten)]
     pub json: JsonArg,
+    #[command(flatten)]
+    pub reach: ReachArgs,
 }
 
 impl ChainArgs {

@@ -20,21 +20,25 @@ use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::ends_at_once;
 use crate::output::{say_json, say_text};
+use crate::reach::without_server;
 
 /// The schema of what `--json` prints.
 const SCHEMA: u32 = 1;
 
 /// Examines the chains, and prints what they cost.
 pub fn chain(args: &ChainArgs, diagnostics: &Diagnostics) -> Outcome {
+    if let (None, Some(option)) = (&args.server, args.reach.given()) {
+        return Err(without_server(option));
+    }
     if args.measure {
         // What is wrong with the files is said before the lab is entered, where all begins anew.
         if !::lab::inside() {
-            drop(source::sources(&ChainArgs { make: Vec::new(), ..args.clone() })?);
+            drop(source::sources(&ChainArgs { make: Vec::new(), ..args.clone() }, diagnostics)?);
         }
         ::lab::enter(&EnterOptions::new())?;
     }
     ends_at_once(diagnostics)?;
-    let sources = source::sources(args)?;
+    let sources = source::sources(args, diagnostics)?;
     let mut ways: Vec<Vec<Way>> = sources.iter().map(|one| cost::ways(one, args)).collect();
     if args.measure {
         let counted = measure(&sources, &ways, args)?;

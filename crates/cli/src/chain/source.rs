@@ -16,6 +16,7 @@ use tls::{Compression, Identity, SignatureKind, Trust};
 use super::ChainArgs;
 use super::made::Recipe;
 use crate::certificates::roots_in;
+use crate::diagnostics::Diagnostics;
 
 /// Most of a file that is read: more than any chain has, by which one that is too large is known.
 const LARGEST: u64 = (1 << 20) + 1;
@@ -61,7 +62,7 @@ impl Source {
 }
 
 /// All chains that are asked for: the files first, then the server's, then those made here.
-pub fn sources(args: &ChainArgs) -> Result<Vec<Source>, Problem> {
+pub fn sources(args: &ChainArgs, diagnostics: &Diagnostics) -> Result<Vec<Source>, Problem> {
     let trust = trust(args)?;
     let mut sources = Vec::new();
     for file in &args.files {
@@ -70,7 +71,7 @@ pub fn sources(args: &ChainArgs) -> Result<Vec<Source>, Problem> {
         sources.push(given(named(), chain, &trust, args)?);
     }
     if let Some(server) = &args.server {
-        let chain = fetched(server, args)?;
+        let chain = fetched(server, args, diagnostics)?;
         sources.push(given(server.clone(), chain, &trust, args)?);
     }
     for recipe in &args.make {
@@ -144,8 +145,8 @@ fn source(
 }
 
 /// What a server sends; into a file, too, if that is wanted.
-fn fetched(server: &str, args: &ChainArgs) -> Result<Chain, Problem> {
-    let mut target = crate::probe::parse_target(server)?;
+fn fetched(server: &str, args: &ChainArgs, diagnostics: &Diagnostics) -> Result<Chain, Problem> {
+    let mut target = args.reach.target(server, diagnostics)?;
     let unwritable = |path: &Path| format!("{} cannot be written", path.display());
     let save = match &args.save {
         Some(path) => {

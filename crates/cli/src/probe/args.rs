@@ -7,6 +7,7 @@ use units::Delay;
 
 use crate::exit::usual_epilogue;
 use crate::options::JsonArg;
+use crate::reach::ReachArgs;
 use crate::value::{server_name, value};
 
 /// `wiretax probe`.
@@ -17,11 +18,14 @@ use crate::value::{server_name, value};
   wiretax probe example.org:8443 --repeat 5
   wiretax probe 127.0.0.1:4433 --name test.example --ca ca.pem
   wiretax probe example.org --qlog qlog            what QUIC sent, packet by packet
+  wiretax probe mail.example.org --starttls smtp
+  wiretax probe example.org --cert client.pem --key client-key.pem
+  wiretax probe example.org --proxy http://proxy.example:3128
   wiretax probe example.org --json > from-here.json
   wiretax probe --compare from-here.json from-there.json"
 ))]
 pub struct ProbeArgs {
-    /// The server: a name or an address, with a port if it is not 443
+    /// The server: a name or an address, with a port if it is not 443 (or that of --starttls)
     #[arg(value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "compare")]
     pub target: Option<String>,
     /// Measure nothing: print results of `--json` from several places side by side
@@ -53,4 +57,6 @@ pub struct ProbeArgs {
     pub ipv6: bool,
     #[command(flatten)]
     pub json: JsonArg,
+    #[command(flatten)]
+    pub reach: ReachArgs,
 }

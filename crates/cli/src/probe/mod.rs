@@ -100,7 +100,7 @@ fn measure(
             (_, true) => Family::V6,
             _ => Family::Any,
         },
-        ..parse_target(target)?
+        ..args.reach.target(target, diagnostics)?
     };
     let options = Options {
         repeats: args.repeat,
@@ -137,8 +137,8 @@ fn failed(error: ProbeError) -> Problem {
     }
 }
 
-/// `HOST`, `HOST:PORT`, `ADDRESS`, `[IPV6]:PORT`.
-pub fn parse_target(text: &str) -> Result<Target, Problem> {
+/// `HOST`, `HOST:PORT`, `ADDRESS`, `[IPV6]:PORT`; `default` is the port if none is given.
+pub fn parse_target(text: &str, default: u16) -> Result<Target, Problem> {
     let wrong = |problem: &str| {
         Problem::new(Fault::Caller, format!("`{text}` names no server: {problem}"))
             .with_remedy("write example.org, example.org:8443, 192.0.2.1 or [2001:db8::1]:443")
@@ -155,15 +155,15 @@ pub fn parse_target(text: &str) -> Result<Target, Problem> {
             rest.split_once(']').ok_or_else(|| wrong("the bracket is not closed"))?;
         match tail.strip_prefix(':') {
             Some(port) => (host, port_of(port)?),
-            None if tail.is_empty() => (host, 443),
+            None if tail.is_empty() => (host, default),
             None => return Err(wrong("something else than a port follows the bracket")),
         }
     } else if text.parse::<std::net::Ipv6Addr>().is_ok() {
-        (text, 443)
+        (text, default)
     } else {
         match text.split_once(':') {
             Some((host, port)) => (host, port_of(port)?),
-            None => (text, 443),
+            None => (text, default),
         }
     };
     if host.is_empty() || host.chars().any(char::is_whitespace) {
@@ -204,7 +204,16 @@ fn describe(report: &Report) -> String {
     }
     let ms = |value: Option<f64>| value.map_or("not seen".to_owned(), |ms| format!("{ms:.1} ms"));
     let path = &report.path;
-    line("TCP connect", format!("{}; least RTT {}", ms(path.connect_ms), ms(path.min_rtt_ms)));
+    let before = report.before_tls.clone().unwrap_or_default();
+    if let Some(proxy) = &before.proxy {
+        let port = before.port.map_or(String::new(), |port| format!(", to port {port}"));
+        line("proxy", format!("{proxy}{port}; the round trip to the server is not known"));
+    }
+    let to = if before.proxy.is_some() { " to the proxy" } else { "" };
+    line("TCP connect", format!("{}{to}; least RTT {}", ms(path.connect_ms), ms(path.min_rtt_ms)));
+    if let Some(before) = before_tls(report) {
+        line("before TLS", before);
+    }
     let versions = &report.versions;
     line("TLS 1.2", verdict(&versions.tls12));
     line("TLS 1.3", verdict(&versions.tls13));
@@ -242,6 +251,16 @@ fn describe(report: &Report) -> String {
     format!("{text}\n{table}\n{} made\n", counted(report.connections, "connection"))
 }
 
+/// Time of the steps between TCP and TLS: the median of the first mode that has one.
+fn before_tls(report: &Report) -> Option<String> {
+    let time = report.modes.iter().find_map(|mode| mode.before_tls)?.median_ms;
+    let before = report.before_tls.as_ref()?;
+    let proxy = before.proxy.as_ref().map(|_| "the proxy's answer".to_owned());
+    let starttls = before.starttls.as_ref().map(|name| format!("STARTTLS ({name})"));
+    let steps: Vec<String> = proxy.into_iter().chain(starttls).collect();
+    Some(format!("{time:.1} ms for {}, within the TLS times below", steps.join(" and ")))
+}
+
 fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Supported => "yes".to_owned(),
@@ -270,7 +289,17 @@ fn table(report: &Report) -> Table {
         Column::new("round trips"),
         Column::new("verdict"),
     ];
-    let caption = "Medians from the start of each connection; round trips of the TCP connect time";
+    let before = report.before_tls.clone().unwrap_or_default();
+    let caption = match (before.proxy, before.starttls) {
+        (Some(_), _) => "Medians from the start of each connection, through the proxy",
+        (None, Some(_)) => {
+            "Medians from the start of each connection; round trips of the TCP connect time, without \
+             STARTTLS"
+        }
+        (None, None) => {
+            "Medians from the start of each connection; round trips of the TCP connect time"
+        }
+    };
     let mut table = Table::new(caption, columns);
     for mode in &report.modes {
         let number =
@@ -348,11 +377,11 @@ mod tests {
             ("[2001:db8::1]:8443", "2001:db8::1", 8443),
             ("[2001:db8::1]", "2001:db8::1", 443),
         ] {
-            let target = parse_target(text).unwrap();
+            let target = parse_target(text, 443).unwrap();
             assert_eq!((target.host.as_str(), target.port), (host, port), "{text}");
         }
         for wrong in ["", ":443", "a b", "x:0", "x:99999", "[::1", "[::1]x", "https://x/", "x/y"] {
-            assert!(parse_target(wrong).is_err(), "{wrong}");
+            assert!(parse_target(wrong, 443).is_err(), "{wrong}");
         }
     }
 }

@@ -41,6 +41,12 @@ pub enum Failure {
     /// TLS failed; the inner error says whose fault it is.
     #[error("TLS: {0}")]
     Tls(#[from] tls::Error),
+    /// The proxy made no connection.
+    #[error("{0}")]
+    Proxy(#[from] starttls::proxy::Error),
+    /// The server did not change to TLS.
+    #[error("{0}")]
+    Starttls(#[from] starttls::Error),
     /// QUIC failed by its own rules.
     #[error("QUIC: {detail}")]
     Quic {
@@ -73,6 +79,8 @@ impl Explain for Failure {
             Failure::Refused | Failure::Reset { .. } | Failure::Protocol(_) => Fault::Peer,
             Failure::Quic { peer: true, .. } => Fault::Peer,
             Failure::Tls(error) => error.fault(),
+            Failure::Proxy(error) => error.fault(),
+            Failure::Starttls(error) => error.fault(),
             Failure::Plan(_) => Fault::Caller,
             Failure::TimedOut { .. }
             | Failure::Unreachable { .. }
@@ -87,6 +95,8 @@ impl Explain for Failure {
                 Some("check the route, the firewall and the cable".into())
             }
             Failure::Tls(error) => error.remedy(),
+            Failure::Proxy(error) => error.remedy(),
+            Failure::Starttls(error) => error.remedy(),
             Failure::Environment { errno, .. } => remedy(*errno).map(Cow::Borrowed),
             _ => None,
         }
@@ -104,6 +114,8 @@ impl Failure {
             Failure::Unreachable { .. } => "unreachable",
             Failure::Tls(tls::Error::Certificate(_)) => "certificate",
             Failure::Tls(_) => "tls",
+            Failure::Proxy(_) => "proxy",
+            Failure::Starttls(_) => "starttls",
             Failure::Quic { .. } => "quic",
             Failure::Protocol(_) => "protocol",
             Failure::Plan(_) => "plan",

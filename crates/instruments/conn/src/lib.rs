@@ -13,6 +13,7 @@ mod failure;
 mod layer;
 mod log;
 pub mod names;
+pub mod opening;
 mod outcome;
 mod plan;
 pub mod probe;

@@ -1,6 +1,7 @@
 //! What to connect to and what to answer, over whatever transport.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sslmtcp::Embedding;
@@ -8,7 +9,8 @@ use tcpio::Stack;
 use tls::Ticket;
 
 use crate::log::DEFAULT_LOG_CAPACITY;
-use crate::{Attempt, FastOpen, quic, sslmtcp as user_tcp, tcp};
+use crate::opening::Opening;
+use crate::{Attempt, Failure, FastOpen, quic, sslmtcp as user_tcp, tcp};
 
 /// One connection: what to connect to, over what, and what to say.
 #[derive(Clone)]
@@ -17,6 +19,9 @@ pub struct ClientPlan {
     pub server: SocketAddr,
     /// What carries the connection, and the TLS client on it.
     pub transport: ClientTransport,
+    /// What is said on the TCP connection before TLS; `None` is nothing. With a proxy, `server` is the
+    /// proxy's address. The kernel's TCP without Fast Open only.
+    pub opening: Option<Arc<Opening>>,
     /// The ticket to resume by; it is used up.
     pub ticket: Option<Ticket>,
     /// Send the request as early data if the session has room for it (RFC 8446 §2.3; QUIC: RFC 9001
@@ -89,6 +94,7 @@ impl ClientPlan {
         ClientPlan {
             server,
             transport,
+            opening: None,
             ticket: None,
             early_data: false,
             request: b"?".to_vec(),
@@ -113,6 +119,12 @@ impl ClientPlan {
 /// Every kind of [`Failure`](crate::Failure); the attempt's socket is closed by then. A closed UDP port
 /// is one that does not answer, since QUIC does not trust ICMP: it times out.
 pub async fn connect(plan: ClientPlan) -> Attempt {
+    let takes_opening =
+        matches!(plan.transport, ClientTransport::Tcp { fast_open: FastOpen::Off, .. });
+    if plan.opening.is_some() && !takes_opening {
+        let text = "a proxy and STARTTLS need the kernel's TCP without Fast Open";
+        return Err(Failure::Plan(text.to_owned()));
+    }
     match &plan.transport {
         ClientTransport::Tcp { fast_open, tls } => {
             tcp::connect(&plan, *fast_open, tls.as_ref()).await

@@ -15,6 +15,9 @@ pub struct Timeline {
     pub started: Option<Time>,
     /// TCP: the SYN-ACK was seen. QUIC has no such step.
     pub connected: Option<Time>,
+    /// The proxy and STARTTLS are done, and TLS may begin; `None` without either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<Time>,
     /// The ClientHello was given to the transport: just before the system call, since on an emulated
     /// link the call itself may deliver the packet. QUIC: the connection was created; its first
     /// datagram leaves as soon as the runtime comes to it.
@@ -40,6 +43,12 @@ impl Timeline {
     #[must_use]
     pub fn since_start(&self, step: Option<Time>) -> Option<Duration> {
         step?.checked_since(self.started?)
+    }
+
+    /// From TCP's handshake to when TLS may begin: the proxy's answer and STARTTLS; `None` without either.
+    #[must_use]
+    pub fn before_tls(&self) -> Option<Duration> {
+        self.opened?.checked_since(self.connected?)
     }
 
     /// The handshake time of the SSLmTCP paper and of GREE 2018: from the start to when the first request byte may go.

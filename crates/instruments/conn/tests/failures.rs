@@ -248,3 +248,26 @@ async fn an_address_in_use_is_the_environments_fault() {
     let remedy = failure.remedy().unwrap_or_default();
     assert!(remedy.contains("choose another port"), "{failure}: {remedy}");
 }
+
+/// As Exim does, which goes on in plaintext behind TLS's end.
+#[tokio::test]
+async fn plaintext_behind_the_end_of_tls_harms_nothing() {
+    for version in [Version::Tls12, Version::Tls13] {
+        let config = tls::direct::server_config(&server_config(Library::Rustls, version)).unwrap();
+        let listener = std::net::TcpListener::bind(loopback()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut session = rustls::ServerConnection::new(config).unwrap();
+            let mut tls = rustls::Stream::new(&mut session, &mut stream);
+            let end = std::io::Read::read(&mut tls, &mut [0]).unwrap();
+            std::io::Write::write_all(&mut stream, b"421 bye\r\n").unwrap();
+            end
+        });
+        let client = Client::new(&client_config(Library::Rustls, version)).unwrap();
+        let plan =
+            ClientPlan { request: Vec::new(), linger: PATIENCE, ..tls_plan(address, &client) };
+        assert!(connect(plan).await.is_ok(), "{version}");
+        assert_eq!(server.join().unwrap(), 0, "{version}");
+    }
+}

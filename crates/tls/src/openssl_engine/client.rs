@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{
-    Ssl, SslContext, SslMethod, SslRef, SslSession, SslSessionCacheMode, SslVerifyMode, SslVersion,
+    Ssl, SslContext, SslContextBuilder, SslMethod, SslRef, SslSession, SslSessionCacheMode,
+    SslVerifyMode, SslVersion,
 };
 use openssl::x509::X509;
 use openssl::x509::store::X509StoreBuilder;
@@ -18,7 +19,7 @@ use super::session::{ClientSide, OpenSslSession, Side};
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
 use crate::ticket::{Origin, Secret};
-use crate::{CallerError, Error, Session, Ticket, Version};
+use crate::{CallerError, ClientIdentity, Error, Session, Ticket, Version};
 
 /// Where a connection's newest session is put by the callback.
 #[derive(Clone, Default)]
@@ -88,6 +89,9 @@ impl Client {
             Trust::Insecure | Trust::Unchecked => SslVerifyMode::NONE,
             Trust::Roots(_) | Trust::System => SslVerifyMode::PEER,
         });
+        if let Some(identity) = &config.identity {
+            identify(&mut context, identity)?;
+        }
         if !config.alpn.is_empty() {
             context.set_alpn_protos(&alpn_list(&config.alpn)).map_err(library)?;
         }
@@ -159,6 +163,16 @@ impl Client {
         });
         Ok(Box::new(OpenSslSession::new(ssl, side)?))
     }
+}
+
+/// Gives the context a client's chain and key.
+fn identify(context: &mut SslContextBuilder, identity: &ClientIdentity) -> Result<(), Error> {
+    let Some((own, issuers)) = identity.chain().split_first() else { return Ok(()) };
+    context.set_certificate(own).map_err(library)?;
+    for issuer in issuers {
+        context.add_extra_chain_cert(issuer.clone()).map_err(library)?;
+    }
+    context.set_private_key(identity.key()).map_err(library)
 }
 
 fn store<'a>(

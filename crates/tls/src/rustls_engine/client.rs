@@ -32,12 +32,15 @@ pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, 
     let provider =
         provider(&config.versions, config.key_exchange, &config.groups, config.key_shares)?;
     let verifier = verifier(&config.trust, &provider)?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&protocol_versions(&config.versions))
         .map_err(|cause| config_error(cause.to_string()))?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(verifier);
+    let mut tls = match &config.identity {
+        Some(identity) => builder.with_client_cert_resolver(identity.resolver()),
+        None => builder.with_no_client_auth(),
+    };
     tls.alpn_protocols.clone_from(&config.alpn);
     tls.enable_early_data = config.early_data;
     tls.cert_decompressors = decompressors(&config.compression);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
@@ -9,21 +10,32 @@ use rustls::{ClientConnection, HandshakeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::Target;
 use super::report::OfferReport;
 use crate::Failure;
+use crate::opening::{FirstBytes, Opened, open};
 
 const DURING: &str = "looking at the server's certificates";
 
 /// What was seen: the offer's outcome and the chain (DER, the leaf first).
 pub(super) async fn look(
     address: SocketAddr,
-    server_name: &str,
+    target: &Target,
+    patience: Duration,
 ) -> Result<(OfferReport, Vec<Vec<u8>>), Failure> {
-    let mut connection = start(server_name)?;
-    let mut stream = TcpStream::connect(address)
+    let connection = start(target)?;
+    let opened = open(address, target.opening().as_deref(), patience).await?;
+    tokio::time::timeout(patience, handshake(connection, opened))
         .await
-        .map_err(|error| Failure::from_io("connect", DURING, &error))?;
-    let _ = stream.set_nodelay(true);
+        .map_err(|_| Failure::TimedOut { after: patience, timeline: Box::default() })?
+}
+
+async fn handshake(
+    mut connection: ClientConnection,
+    opened: Opened,
+) -> Result<(OfferReport, Vec<Vec<u8>>), Failure> {
+    let Opened { mut stream, rest, mut first } = opened;
+    feed(&rest, &mut connection)?;
     let mut client_hello_len = 0;
     while connection.is_handshaking() {
         let mut flight = Vec::new();
@@ -34,7 +46,7 @@ pub(super) async fn look(
             client_hello_len = flight.len();
         }
         stream.write_all(&flight).await.map_err(|error| io_failure(&error))?;
-        if connection.is_handshaking() && !read(&mut stream, &mut connection).await? {
+        if connection.is_handshaking() && !read(&mut stream, &mut first, &mut connection).await? {
             return Err(Failure::Protocol("closed the connection during the handshake"));
         }
     }
@@ -51,30 +63,41 @@ pub(super) async fn look(
     Ok((report(&connection, client_hello_len), chain))
 }
 
-fn start(server_name: &str) -> Result<ClientConnection, Failure> {
+fn start(target: &Target) -> Result<ClientConnection, Failure> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     // Whether the chain is trusted is checked elsewhere; here it is only looked at.
     let verifier = tls::AcceptAnyCertificate::new(Arc::clone(&provider));
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Failure::Plan(error.to_string()))?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let name = ServerName::try_from(server_name.to_owned())
-        .map_err(|_| tls::Error::from(tls::CallerError::ServerName(server_name.to_owned())))?;
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match &target.identity {
+        Some(identity) => builder.with_client_cert_resolver(identity.resolver()),
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = target.alpn(&[b"h2", b"http/1.1"]);
+    let server_name = target.name().to_owned();
+    let name = ServerName::try_from(server_name.clone())
+        .map_err(|_| tls::Error::from(tls::CallerError::ServerName(server_name)))?;
     ClientConnection::new(Arc::new(config), name).map_err(|error| Failure::Plan(error.to_string()))
 }
 
 /// `false` at the end of the stream.
-async fn read(stream: &mut TcpStream, connection: &mut ClientConnection) -> Result<bool, Failure> {
+async fn read(
+    stream: &mut TcpStream,
+    first: &mut FirstBytes,
+    connection: &mut ClientConnection,
+) -> Result<bool, Failure> {
     let mut buffer = vec![0; 16 * 1024];
     let count = stream.read(&mut buffer).await.map_err(|error| io_failure(&error))?;
-    let mut bytes = buffer.get(..count).unwrap_or_default();
-    if bytes.is_empty() {
-        return Ok(false);
-    }
+    let bytes = buffer.get(..count).unwrap_or_default();
+    first.check(bytes)?;
+    feed(bytes, connection)?;
+    Ok(!bytes.is_empty())
+}
+
+fn feed(mut bytes: &[u8], connection: &mut ClientConnection) -> Result<(), Failure> {
     while !bytes.is_empty() {
         let taken = connection.read_tls(&mut bytes).map_err(|error| io_failure(&error))?;
         let misbehaved = |error: rustls::Error| {
@@ -85,7 +108,7 @@ async fn read(stream: &mut TcpStream, connection: &mut ClientConnection) -> Resu
             break;
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 fn report(connection: &ClientConnection, client_hello_len: usize) -> OfferReport {

@@ -8,6 +8,7 @@
 //! P-256. A server that knows only other suites or groups is refused there; [`OfferReport`] says what a
 //! client with today's usual offer gets.
 
+mod approach;
 pub(crate) mod certificate;
 mod look;
 mod prober;
@@ -15,8 +16,8 @@ mod report;
 mod resolve;
 
 pub use report::{
-    CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample, REPORT_SCHEMA,
-    Report, Summary, Verdict, Versions,
+    BeforeTls, CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample,
+    REPORT_SCHEMA, Report, Summary, Verdict, Versions,
 };
 pub use resolve::Family;
 
@@ -24,6 +25,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use fault::{Explain, Fault};
+use starttls::{Protocol, proxy};
 use thiserror::Error;
 
 use crate::Failure;
@@ -44,6 +46,12 @@ pub struct Target {
     pub server_name: Option<String>,
     /// What the server's certificate must lead to.
     pub trust: tls::Trust,
+    /// The client's own certificate and key, for a server that asks for one.
+    pub identity: Option<tls::ClientIdentity>,
+    /// The protocol that changes to TLS; `None` begins with TLS.
+    pub starttls: Option<Protocol>,
+    /// The proxy that opens the TCP connections, and resolves the host's name.
+    pub proxy: Option<proxy::Address>,
 }
 
 impl Target {
@@ -56,6 +64,9 @@ impl Target {
             family: Family::Any,
             server_name: None,
             trust: tls::Trust::System,
+            identity: None,
+            starttls: None,
+            proxy: None,
         }
     }
 }
@@ -139,6 +150,16 @@ pub enum ProbeError {
         /// What the first attempt ran into.
         failure: Failure,
     },
+    /// The proxy made no connection, or the server did not change to TLS.
+    #[error("{host} port {port}: {failure}")]
+    Opening {
+        /// The host as given.
+        host: String,
+        /// The port as given.
+        port: u16,
+        /// What the first attempt ran into.
+        failure: Failure,
+    },
 }
 
 impl Explain for ProbeError {
@@ -146,7 +167,9 @@ impl Explain for ProbeError {
         match self {
             ProbeError::Options(_) | ProbeError::NoAddress { .. } => Fault::Caller,
             ProbeError::UnknownHost { .. } | ProbeError::Thread { .. } => Fault::Machine,
-            ProbeError::NoConnection { failure, .. } => failure.fault(),
+            ProbeError::NoConnection { failure, .. } | ProbeError::Opening { failure, .. } => {
+                failure.fault()
+            }
         }
     }
 
@@ -156,7 +179,9 @@ impl Explain for ProbeError {
             ProbeError::UnknownHost { .. } => Some("check the name, and this machine's DNS".into()),
             ProbeError::Thread { .. } => Some("raise `ulimit -u`".into()),
             ProbeError::NoAddress { .. } => Some("use the other family".into()),
-            ProbeError::NoConnection { failure, .. } => failure.remedy(),
+            ProbeError::NoConnection { failure, .. } | ProbeError::Opening { failure, .. } => {
+                failure.remedy()
+            }
         }
     }
 }
@@ -168,24 +193,16 @@ impl Explain for ProbeError {
 /// [`ProbeError`] if the host has no address or none of them completes a handshake.
 pub async fn chain(target: &Target, timeout: Duration) -> Result<Vec<Vec<u8>>, ProbeError> {
     let (_, addresses) = resolve::resolve(target, timeout).await?;
-    let name = target.server_name.as_deref().unwrap_or(&target.host);
-    let name = resolve::bare(name);
     let mut first_failure = None;
     for address in addresses {
-        match tokio::time::timeout(timeout, look::look(address, name)).await {
-            Ok(Ok((_, chain))) => return Ok(chain),
-            Ok(Err(failure)) => {
+        match look::look(address, target, timeout).await {
+            Ok((_, chain)) => return Ok(chain),
+            Err(failure) => {
                 first_failure.get_or_insert(failure);
-            }
-            Err(_) => {
-                let timeline = Box::default();
-                first_failure.get_or_insert(Failure::TimedOut { after: timeout, timeline });
             }
         }
     }
-    let (host, port) = (target.host.clone(), target.port);
-    let failure = first_failure.unwrap_or(Failure::Protocol("has no address"));
-    Err(ProbeError::NoConnection { host, port, failure })
+    Err(target.unreached(first_failure))
 }
 
 /// Probes `target`. Must be called within a tokio runtime; a current-thread one keeps CPU times apart.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tls::{EarlyData, Group, KeyExchange, Ticket, Version};
@@ -13,8 +14,8 @@ use super::report::{
     CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample, REPORT_SCHEMA,
     Report, Summary, Verdict, Versions,
 };
-use super::resolve::bare;
 use super::{Options, ProbeError, Target};
+use crate::opening::Opening;
 use crate::{ClientPlan, ClientTransport, Failure, FastOpen, Outcome, SynData, connect};
 
 /// How long to wait for a ticket after the handshake, besides two round trips.
@@ -27,6 +28,7 @@ pub(super) struct Prober<'a> {
     target: &'a Target,
     options: &'a Options,
     address: SocketAddr,
+    opening: Option<Arc<Opening>>,
     server_name: String,
     at_unix_ms: u64,
     deadline: Instant,
@@ -57,16 +59,17 @@ impl<'a> Prober<'a> {
                 request: Vec::new(),
                 timeout: options.timeout,
                 linger: Duration::ZERO,
+                opening: target.opening(),
                 ..ClientPlan::plain(*address)
             };
             match connect(plan).await {
                 Ok(_) => {
-                    let name = target.server_name.as_deref().unwrap_or(&target.host);
                     return Ok(Prober {
                         target,
                         options,
                         address: *address,
-                        server_name: bare(name).to_owned(),
+                        opening: target.opening(),
+                        server_name: target.name().to_owned(),
                         at_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
                         deadline: Instant::now() + options.deadline,
                         connections: u32::try_from(tried).unwrap_or(u32::MAX).saturating_add(1),
@@ -81,9 +84,7 @@ impl<'a> Prober<'a> {
                 }
             }
         }
-        let (host, port) = (target.host.clone(), target.port);
-        let failure = first_failure.unwrap_or(Failure::Protocol("has no address"));
-        Err(ProbeError::NoConnection { host, port, failure })
+        Err(target.unreached(first_failure))
     }
 
     /// Measures one mode.
@@ -145,6 +146,7 @@ impl<'a> Prober<'a> {
 
     async fn early_data(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
         self.needs(Mode::Tls13Resumed)?;
+        self.target.speaks_http()?;
         let client = self.client(Version::Tls13, true)?;
         let request = self.head_request();
         for _ in 0..self.options.repeats {
@@ -169,6 +171,7 @@ impl<'a> Prober<'a> {
 
     /// One connection for the cookie, then as many as asked with data in the SYN.
     async fn fast_open(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
+        self.target.begins_with_tls("the SYN carries no ClientHello with")?;
         self.needs(Mode::Tls13)?;
         if !fast_open_is_on() {
             let reason = "this machine's sysctl net.ipv4.tcp_fastopen lacks bit 0x1".to_owned();
@@ -191,6 +194,7 @@ impl<'a> Prober<'a> {
     }
 
     async fn quic(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
+        self.target.begins_with_tls("QUIC knows no")?;
         for _ in 0..self.options.repeats {
             let client = self.quic_client()?;
             outcomes.push(self.quic_attempt(&client, None, None).await?);
@@ -242,7 +246,9 @@ impl<'a> Prober<'a> {
         let timeout = self.timeout()?;
         let transport = ClientTransport::Tcp { fast_open, tls: tls.cloned() };
         let plan = ClientPlan::new(self.address, transport);
-        Ok(ClientPlan { request: Vec::new(), timeout, linger: LINGER, ..plan })
+        // TCP alone measures the path, to the proxy if there is one.
+        let opening = tls.and(self.opening.clone());
+        Ok(ClientPlan { opening, request: Vec::new(), timeout, linger: LINGER, ..plan })
     }
 
     async fn attempt(&mut self, plan: ClientPlan) -> Result<Outcome, Verdict> {
@@ -318,7 +324,7 @@ impl<'a> Prober<'a> {
             versions: vec![version],
             key_exchange: KeyExchange::Ecdhe,
             groups: vec![Group::X25519, Group::Secp256r1],
-            alpn: vec![b"http/1.1".to_vec()],
+            alpn: self.target.alpn(&[b"http/1.1"]),
             early_data,
             ..self.config(self.options.library)
         };
@@ -335,7 +341,9 @@ impl<'a> Prober<'a> {
     }
 
     fn config(&self, library: tls::Library) -> tls::ClientConfig {
-        tls::ClientConfig::new(library, &self.server_name, self.target.trust.clone())
+        let trust = self.target.trust.clone();
+        let config = tls::ClientConfig::new(library, &self.server_name, trust);
+        tls::ClientConfig { identity: self.target.identity.clone(), ..config }
     }
 
     /// Idempotent, without a body either way (RFC 9110 §9.3.2); safe to be replayed.
@@ -348,11 +356,10 @@ impl<'a> Prober<'a> {
     /// Looks at the certificates, and puts everything together.
     pub async fn report(mut self, dns: Option<Dns>) -> Report {
         self.pause().await;
-        let looked =
-            tokio::time::timeout(self.options.timeout, look(self.address, &self.server_name));
-        let (offer, chain) = match looked.await {
-            Ok(Ok((offer, chain))) => (Some(offer), chain),
-            _ => (None, Vec::new()),
+        let looked = look(self.address, self.target, self.options.timeout).await;
+        let (offer, chain) = match looked {
+            Ok((offer, chain)) => (Some(offer), chain),
+            Err(_) => (None, Vec::new()),
         };
         let certificates = offer.as_ref().map(|_| self.certificates(&chain));
         let modes = self.mode_reports();
@@ -366,10 +373,12 @@ impl<'a> Prober<'a> {
         self.path.min_rtt_ms = self.min_rtt.map(millis);
         self.path.connect_ms = connect_ms(&modes);
         let hints = self.hints(offer.as_ref());
+        let before_tls = self.target.before_tls();
         Report {
             schema: REPORT_SCHEMA,
             host: self.target.host.clone(),
             address: self.address,
+            before_tls,
             server_name: self.server_name,
             at_unix_ms: self.at_unix_ms,
             dns,
@@ -394,15 +403,21 @@ impl<'a> Prober<'a> {
                 Summary::of(samples.iter().filter_map(|it| it.first_byte_ms).collect());
             if mode == Mode::Tcp {
                 round_trip = ready.map(|summary| summary.median_ms).filter(|time| *time > 0.0);
+                // A proxy's round trip says nothing of the server's.
+                round_trip = round_trip.filter(|_| self.target.proxy.is_none());
             }
-            let trips = |of: Option<Summary>| Some(of?.median_ms / round_trip?);
+            let trips = |of: fn(&ProbeSample) -> Option<f64>| {
+                let times = samples.iter().filter_map(|it| it.without_opening(of(it)));
+                Some(Summary::of(times.collect())?.median_ms / round_trip?)
+            };
             reports.push(ModeReport {
                 mode,
                 verdict: result.verdict.clone(),
                 ready,
                 first_byte,
-                ready_round_trips: trips(ready),
-                first_byte_round_trips: trips(first_byte),
+                before_tls: Summary::of(samples.iter().filter_map(|it| it.before_tls_ms).collect()),
+                ready_round_trips: trips(|it| it.ready_ms),
+                first_byte_round_trips: trips(|it| it.first_byte_ms),
                 samples,
             });
         }
@@ -457,8 +472,12 @@ fn sample(outcome: &Outcome) -> ProbeSample {
     };
     ProbeSample {
         connect_ms: since_start(timeline.connected),
+        before_tls_ms: timeline.before_tls().map(millis),
         ready_ms: since_start(timeline.ready),
-        first_byte_ms: since_start(timeline.first_response_byte),
+        // A server that speaks first has not answered anything.
+        first_byte_ms: timeline
+            .request_sent
+            .and_then(|_| since_start(timeline.first_response_byte)),
         rtt_ms: rtt.map(millis),
         retransmits,
         cpu_ms: millis(outcome.cpu),

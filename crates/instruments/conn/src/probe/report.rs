@@ -14,8 +14,11 @@ pub struct Report {
     pub schema: u32,
     /// The host as given.
     pub host: String,
-    /// The address and port that were measured.
+    /// The address and port that were measured; with a proxy, those of the proxy.
     pub address: SocketAddr,
+    /// The steps before TLS, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_tls: Option<BeforeTls>,
     /// The name asked for in TLS.
     pub server_name: String,
     /// When the probe began, milliseconds since 1970 (UTC).
@@ -46,6 +49,21 @@ impl Report {
     }
 }
 
+/// The steps between TCP's handshake and TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeforeTls {
+    /// The proxy, as `http://HOST:PORT` or `socks5://HOST:PORT`. It resolved the server's name, and TCP's
+    /// times are those of the path to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// The server's port behind the proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The protocol of STARTTLS: `smtp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starttls: Option<String>,
+}
+
 /// How the name was resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dns {
@@ -58,7 +76,7 @@ pub struct Dns {
 /// The path to the server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
-    /// Median time of TCP's three-way handshake, milliseconds: one round trip.
+    /// Median time of TCP's three-way handshake, milliseconds: one round trip; with a proxy, to the proxy.
     pub connect_ms: Option<f64>,
     /// Smallest round-trip time that TCP saw, milliseconds.
     pub min_rtt_ms: Option<f64>,
@@ -176,7 +194,11 @@ pub struct ModeReport {
     pub ready: Option<Summary>,
     /// Time until the first response byte, where a request was sent.
     pub first_byte: Option<Summary>,
-    /// The median of `ready` in round trips of `PathReport::connect_ms`.
+    /// Time of the steps before TLS alone: a proxy's answer, STARTTLS. `ready` and `first_byte` include it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_tls: Option<Summary>,
+    /// The median of `ready` in round trips of `PathReport::connect_ms`, without STARTTLS. `None` with a
+    /// proxy: the round trip to the server is not known.
     pub ready_round_trips: Option<f64>,
     /// The median of `first_byte` in round trips.
     pub first_byte_round_trips: Option<f64>,
@@ -189,6 +211,9 @@ pub struct ModeReport {
 pub struct ProbeSample {
     /// Start to SYN-ACK, milliseconds.
     pub connect_ms: Option<f64>,
+    /// Time of the steps before TLS: a proxy's answer, STARTTLS; milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_tls_ms: Option<f64>,
     /// Start to when the first request byte may go, milliseconds.
     pub ready_ms: Option<f64>,
     /// Start to the first response byte, milliseconds.
@@ -201,6 +226,13 @@ pub struct ProbeSample {
     pub cpu_ms: f64,
     /// Bytes of the ClientHello.
     pub client_hello_len: Option<usize>,
+}
+
+impl ProbeSample {
+    /// A time since the start, in milliseconds, without the steps before TLS.
+    pub(super) fn without_opening(&self, since_start: Option<f64>) -> Option<f64> {
+        Some(since_start? - self.before_tls_ms.unwrap_or(0.0))
+    }
 }
 
 /// A few samples in short. With so few, no more is claimed.

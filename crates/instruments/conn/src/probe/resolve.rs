@@ -51,14 +51,14 @@ pub(super) async fn resolve(
     target: &Target,
     timeout: Duration,
 ) -> Result<(Option<Dns>, Vec<SocketAddr>), ProbeError> {
-    let host = bare(&target.host);
+    let (host, port) = target.hop();
     if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok((None, admitted(target, vec![(address, target.port).into()])?));
+        return Ok((None, admitted(target, vec![(address, port).into()])?));
     }
-    let unknown = |detail: String| ProbeError::UnknownHost { host: target.host.clone(), detail };
+    let unknown = |detail: String| ProbeError::UnknownHost { host: host.to_owned(), detail };
     let started = now();
-    let answered = look_up(host.to_owned(), target.port).map_err(|error| {
-        let (host, detail) = (target.host.clone(), error.to_string());
+    let answered = look_up(host.to_owned(), port).map_err(|error| {
+        let (host, detail) = (host.to_owned(), error.to_string());
         ProbeError::Thread { host, detail }
     })?;
     let looked_up = tokio::time::timeout(timeout, answered)
@@ -80,7 +80,9 @@ pub(super) async fn resolve(
         time_ms: time.as_secs_f64() * 1e3,
         addresses: addresses.iter().map(SocketAddr::ip).collect(),
     };
-    Ok((Some(dns), admitted(target, addresses)?))
+    // With a proxy the name that was looked up is the proxy's, and says nothing of the server.
+    let dns = target.proxy.is_none().then_some(dns);
+    Ok((dns, admitted(target, addresses)?))
 }
 
 /// Asks the system, on a thread that nobody waits for. tokio's own is a panic where there can be no thread.
@@ -102,7 +104,7 @@ fn admitted(
     addresses.retain(|address| target.family.admits(address));
     addresses.truncate(MAX_ADDRESSES);
     if addresses.is_empty() {
-        let (host, family) = (target.host.clone(), target.family);
+        let (host, family) = (target.hop().0.to_owned(), target.family);
         return Err(ProbeError::NoAddress { host, family });
     }
     Ok(addresses)

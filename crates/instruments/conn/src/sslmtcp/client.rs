@@ -57,6 +57,7 @@ fn outcome(
     let timeline = Timeline {
         started: Some(started),
         connected: steps.connected,
+        opened: None,
         hello_sent: steps.hello_sent,
         ready: steps.ready,
         request_sent,

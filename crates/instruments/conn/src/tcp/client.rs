@@ -11,9 +11,13 @@ use super::{FastOpen, SynData, socket};
 use crate::cpu::{CpuScope, Metered};
 use crate::layer::Layer;
 use crate::now;
+use crate::opening::FirstBytes;
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
 use crate::{Attempt, ClientPlan, Failure, Timeline};
+
+/// How much later than the plan's timeout an attempt with an opening is given up.
+const OPENING_GRACE: Duration = Duration::from_millis(100);
 
 /// Makes one connection by `plan`.
 pub(crate) async fn connect(
@@ -40,7 +44,10 @@ async fn attempt(
     tls: Option<&tls::Client>,
     timeline: &mut Timeline,
 ) -> Attempt {
-    let exchanged = timeout(plan.timeout, exchange(plan, fast_open, tls, timeline)).await;
+    // What comes before TLS ends by itself, and says then what it waited for.
+    let grace = if plan.opening.is_some() { OPENING_GRACE } else { Duration::ZERO };
+    let exchanged = exchange(plan, fast_open, tls, timeline);
+    let exchanged = timeout(plan.timeout.saturating_add(grace), exchanged).await;
     let mut exchange = match exchanged {
         Ok(result) => result?,
         Err(_) => {
@@ -109,11 +116,18 @@ async fn exchange<'a>(
     tls: Option<&tls::Client>,
     timeline: &'a mut Timeline,
 ) -> Result<Exchange<'a>, Failure> {
+    let deadline = Instant::now() + plan.timeout;
     let (stream, deferred) = open(plan.server, fast_open, timeline)?;
     let mut transfer = Transfer::new(stream, Layer::plain());
     if !deferred {
         transfer.established().await?;
         timeline.connected = transfer.connected;
+    }
+    let mut rest = Vec::new();
+    if let Some(opening) = &plan.opening {
+        rest = opening.pass(&mut transfer.stream, plan.timeout, deadline).await?;
+        timeline.opened = Some(now());
+        transfer.first = FirstBytes::behind(tls.and(Some(opening.as_ref())));
     }
     if let Some(client) = tls {
         transfer.layer = Layer::Tls(client.start(plan.ticket.as_ref())?);
@@ -129,6 +143,10 @@ async fn exchange<'a>(
         response_len: 0,
         tickets: Vec::new(),
     };
+    if !rest.is_empty() {
+        exchange.transfer.take_in(&rest)?;
+        exchange.take_data();
+    }
     exchange.run().await?;
     Ok(exchange)
 }
@@ -331,7 +349,7 @@ impl Exchange<'_> {
         self.transfer.finish();
         if !self.plan.linger.is_zero() {
             let deadline = Instant::now() + self.plan.linger;
-            while self.read_before(deadline).await {}
+            while self.transfer.discard(deadline).await {}
         }
     }
 

@@ -4,12 +4,14 @@ use std::io;
 
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
 use units::Time;
 
 use super::{TcpInfo, socket};
 use crate::Failure;
 use crate::layer::Layer;
 use crate::now;
+use crate::opening::FirstBytes;
 
 /// Most bytes read in one call: a full TLS record fits.
 const READ_SIZE: usize = 18 * 1024;
@@ -26,6 +28,8 @@ pub(super) struct Transfer {
     pub syn_bytes: usize,
     pub writes: u32,
     pub partial_writes: u32,
+    /// The check of what comes behind STARTTLS.
+    pub first: FirstBytes,
     outbound: Vec<u8>,
     inbound: Vec<u8>,
 }
@@ -40,6 +44,7 @@ impl Transfer {
             syn_bytes: 0,
             writes: 0,
             partial_writes: 0,
+            first: FirstBytes::default(),
             outbound: Vec::new(),
             inbound: vec![0; READ_SIZE],
         }
@@ -118,9 +123,29 @@ impl Transfer {
         if bytes.is_empty() {
             return Ok(false);
         }
+        self.first.check(bytes)?;
         self.layer.read(bytes)?;
         self.layer.receive(&mut self.data)?;
         Ok(true)
+    }
+
+    /// Reads once before `deadline`, and drops the bytes: behind this side's end they may be anything, as
+    /// Exim goes on in plaintext there. `false` at the end of the stream.
+    pub async fn discard(&mut self, deadline: Instant) -> bool {
+        let ready = timeout_at(deadline, self.stream.readable()).await;
+        match ready.map(|ready| ready.and_then(|()| self.stream.try_read(&mut self.inbound))) {
+            Ok(Ok(count)) => count > 0,
+            Ok(Err(error)) => error.kind() == io::ErrorKind::WouldBlock,
+            Err(_) => false,
+        }
+    }
+
+    /// Takes bytes that were read with something else: `data` then holds what they decrypt to.
+    pub fn take_in(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.data.clear();
+        self.layer.read(bytes)?;
+        self.layer.receive(&mut self.data)?;
+        Ok(())
     }
 
     /// Sends what the layer still has (an alert, close_notify) if the kernel takes it at once, then FIN.

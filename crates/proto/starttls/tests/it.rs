@@ -1,0 +1,6 @@
+//! The machines from outside: whole dialogs, and each kind of fault.
+
+mod dialogs;
+mod faults;
+mod hostile;
+mod proxies;
