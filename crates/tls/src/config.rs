@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustls_pki_types::CertificateDer;
 
 use crate::error::{config, no_group_for};
+use crate::offer::{Offer, Witness};
 use crate::stand_in::unsupported;
 use crate::{
     CallerError, Compression, Error, Group, Identity, KeyExchange, KeyType, Library, Version,
@@ -77,6 +78,10 @@ pub struct ClientConfig {
     pub compression: Vec<Compression>,
     /// Where the secrets go, if anywhere.
     pub key_log: Option<KeyLog>,
+    /// The cipher suites and groups offered.
+    pub offer: Offer,
+    /// Where notes of the connection go, if anywhere.
+    pub witness: Option<Witness>,
 }
 
 impl ClientConfig {
@@ -94,6 +99,8 @@ impl ClientConfig {
             early_data: false,
             compression: Vec::new(),
             key_log: None,
+            offer: Offer::Pinned,
+            witness: None,
         }
     }
 }
@@ -153,6 +160,7 @@ impl ClientConfig {
             return Err(config(format!("key_shares is {shares}, and it can be 1 to {groups}")));
         }
         check_rustls(self.library, &self.compression)?;
+        self.check_offer()?;
         if self.library == Library::OpenSsl && matches!(self.trust, Trust::Unchecked) {
             return Err(unsupported("a handshake whose signature is not checked"));
         }
@@ -167,6 +175,30 @@ impl ClientConfig {
             Ok(_) => Ok(()),
             Err(_) => Err(CallerError::ServerName(name).into()),
         }
+    }
+}
+
+impl ClientConfig {
+    fn check_offer(&self) -> Result<(), Error> {
+        let groups = match &self.offer {
+            Offer::Pinned => return Ok(()),
+            Offer::Everything { .. } if self.library == Library::Rustls => {
+                return Err(CallerError::Unsupported {
+                    library: Library::Rustls,
+                    feature: "old suites, groups and versions",
+                    hint: "use OpenSSL",
+                }
+                .into());
+            }
+            Offer::Usual(groups) | Offer::Everything { groups, .. } => groups,
+        };
+        if groups.is_empty() {
+            return Err(config("no group is chosen"));
+        }
+        if (1..groups.len()).any(|at| groups[..at].contains(&groups[at])) {
+            return Err(config("a group is named twice"));
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::hello::Watch;
+use crate::offer::ServerChoice;
 use crate::{CallerError, CipherSuite, Error, Group, Library, PeerError, Ticket, Version};
 
 /// Most bytes that a session holds for the caller in any direction: unsent records, unread plaintext.
@@ -69,6 +70,11 @@ pub trait Session: Send {
 
     /// What is known of the connection so far.
     fn facts(&self) -> Facts;
+
+    /// The server's choice, as soon as its hello is read; `None` on a server.
+    fn server_choice(&self) -> Option<ServerChoice> {
+        None
+    }
 
     /// The newest ticket that arrived, once; client only.
     fn take_ticket(&mut self) -> Option<Ticket>;

@@ -11,12 +11,13 @@ use openssl::ssl::{
 use openssl::x509::X509;
 use openssl::x509::store::X509StoreBuilder;
 
-use super::context::{alpn_list, builder, group_list};
+use super::context::{alpn_list, builder, everything, group_list, usual};
 use super::fault::library;
 use super::ffi;
 use super::session::{ClientSide, OpenSslSession, Side};
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
+use crate::offer::{Offer, Witness};
 use crate::ticket::{Origin, Secret};
 use crate::{CallerError, Error, Session, Ticket, Version};
 
@@ -54,6 +55,7 @@ pub(crate) struct Client {
     server_name: String,
     early_data: bool,
     origin: Arc<Origin>,
+    witness: Option<Witness>,
 }
 
 impl core::fmt::Debug for Client {
@@ -72,6 +74,13 @@ impl Client {
             &groups,
             config.key_log.as_ref(),
         )?;
+        match &config.offer {
+            Offer::Pinned => {}
+            Offer::Usual(groups) => usual(&mut context, groups)?,
+            Offer::Everything { groups, old_versions } => {
+                everything(&mut context, groups, *old_versions)?;
+            }
+        }
         match &config.trust {
             Trust::Roots(roots) => context.set_cert_store(store(roots.iter().map(Vec::as_slice))?),
             Trust::System => {
@@ -104,6 +113,7 @@ impl Client {
             server_name: config.server_name.clone(),
             early_data: config.early_data,
             origin: Arc::new(Origin),
+            witness: config.witness.clone(),
         })
     }
 
@@ -114,6 +124,7 @@ impl Client {
             server_name: name.to_owned(),
             early_data: self.early_data,
             origin: Arc::clone(&self.origin),
+            witness: self.witness.clone(),
         }
     }
 
@@ -156,6 +167,7 @@ impl Client {
             origin: Arc::clone(&self.origin),
             early_room,
             server_name: sni,
+            witness: self.witness.clone(),
         });
         Ok(Box::new(OpenSslSession::new(ssl, side)?))
     }
