@@ -80,6 +80,8 @@ pub struct ClientConfig {
     pub key_log: Option<KeyLog>,
     /// The cipher suites and groups offered.
     pub offer: Offer,
+    /// Whether the hello carries no SNI.
+    pub nameless: bool,
     /// Where notes of the connection go, if anywhere.
     pub witness: Option<Witness>,
 }
@@ -100,6 +102,7 @@ impl ClientConfig {
             compression: Vec::new(),
             key_log: None,
             offer: Offer::Pinned,
+            nameless: false,
             witness: None,
         }
     }

@@ -134,6 +134,9 @@ pub struct Facts {
     pub client_hello_len: usize,
     /// Certificates that the server sent (client side); 0 when resumed.
     pub certificates: usize,
+    /// Whether the server promised a ticket of TLS 1.2 (RFC 5077 §3.2; client side).
+    #[serde(skip)]
+    pub ticket_promised: bool,
 }
 
 impl Facts {
@@ -143,6 +146,7 @@ impl Facts {
             hello_retry_request: watch.hello_retry_request(),
             key_shares: watch.offer().known_key_shares(),
             client_hello_len: watch.client_hello_len(),
+            ticket_promised: watch.choice().is_some_and(|choice| choice.session_ticket),
             ..self
         }
     }

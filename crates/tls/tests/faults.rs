@@ -180,12 +180,7 @@ fn each_fault_has_its_own_advice() {
     );
     assert_eq!(faults(&[&public, &middle], &[&root], NAME), []);
     let ca_as_server = make(Recipe { ca: true, ..leaf() }, Some(&root));
-    one_fault!(
-        faults(&[&ca_as_server], &[&root], NAME),
-        ChainFault::CaAsServer,
-        "CA:FALSE",
-        false
-    );
+    one_fault!(faults(&[&ca_as_server], &[&root], NAME), ChainFault::CaAsServer, "CA:FALSE", false);
 }
 
 #[test]

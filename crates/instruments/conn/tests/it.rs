@@ -6,4 +6,5 @@ mod fast_open;
 mod names;
 mod probe;
 mod quic;
+mod servers;
 mod tcp;

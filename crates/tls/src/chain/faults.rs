@@ -220,9 +220,10 @@ impl Chain {
     fn path(&self) -> Vec<usize> {
         let mut path = vec![0];
         while let Some(last) = path.last().and_then(|at| self.certificates.get(*at)) {
-            let issuer = self.certificates.iter().enumerate().find(|(at, one)| {
-                !path.contains(at) && one.issued(last) == X509VerifyResult::OK
-            });
+            let issuer =
+                self.certificates.iter().enumerate().find(|(at, one)| {
+                    !path.contains(at) && one.issued(last) == X509VerifyResult::OK
+                });
             match issuer {
                 Some((at, _)) => path.push(at),
                 None => break,
@@ -343,7 +344,7 @@ fn strength(certificate: &X509) -> Strength {
 
 /// Whether it says where its issuer's certificate is (RFC 5280 §4.2.2.1).
 fn names_issuer(certificate: &X509) -> bool {
-    certificate.authority_info().is_some_and(|places| {
-        places.iter().any(|place| place.method().nid() == Nid::AD_CA_ISSUERS)
-    })
+    certificate
+        .authority_info()
+        .is_some_and(|places| places.iter().any(|place| place.method().nid() == Nid::AD_CA_ISSUERS))
 }

@@ -53,6 +53,7 @@ fn newest_slot() -> Result<Index<Ssl, Newest>, Error> {
 pub(crate) struct Client {
     context: SslContext,
     server_name: String,
+    nameless: bool,
     early_data: bool,
     origin: Arc<Origin>,
     witness: Option<Witness>,
@@ -111,6 +112,7 @@ impl Client {
         Ok(Self {
             context: context.build(),
             server_name: config.server_name.clone(),
+            nameless: config.nameless,
             early_data: config.early_data,
             origin: Arc::new(Origin),
             witness: config.witness.clone(),
@@ -122,6 +124,7 @@ impl Client {
         Self {
             context: self.context.clone(),
             server_name: name.to_owned(),
+            nameless: self.nameless,
             early_data: self.early_data,
             origin: Arc::clone(&self.origin),
             witness: self.witness.clone(),
@@ -137,7 +140,9 @@ impl Client {
         match self.server_name.parse::<IpAddr>() {
             Ok(address) => ssl.param_mut().set_ip(address).map_err(library)?,
             Err(_) => {
-                ssl.set_hostname(&self.server_name).map_err(library)?;
+                if !self.nameless {
+                    ssl.set_hostname(&self.server_name).map_err(library)?;
+                }
                 ssl.param_mut().set_host(&self.server_name).map_err(library)?;
                 sni = Some(self.server_name.clone());
             }

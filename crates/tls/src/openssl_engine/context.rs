@@ -74,7 +74,8 @@ pub(super) fn everything(
 fn named_group_list(groups: &[NamedGroup]) -> Result<String, Error> {
     let mut names = Vec::new();
     for group in groups {
-        let name = group.name().ok_or_else(|| config("a group without a name cannot be offered"))?;
+        let name =
+            group.name().ok_or_else(|| config("a group without a name cannot be offered"))?;
         names.push(if names.is_empty() { format!("?*{name}") } else { format!("?{name}") });
     }
     Ok(names.join(":"))

@@ -320,6 +320,7 @@ impl Session for OpenSslSession {
             key_shares: Vec::new(),
             client_hello_len: 0,
             certificates: if resumed || self.is_server() { 0 } else { sent },
+            ticket_promised: false,
         };
         facts.watched(&self.watch)
     }

@@ -50,6 +50,7 @@ pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, 
         .with_no_client_auth();
     tls.alpn_protocols.clone_from(&config.alpn);
     tls.enable_early_data = config.early_data;
+    tls.enable_sni = !config.nameless;
     tls.cert_decompressors = decompressors(&config.compression);
     tls.resumption = Resumption::disabled();
     if let Some(witness) = config.witness.clone() {

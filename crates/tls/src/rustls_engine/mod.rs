@@ -103,6 +103,7 @@ pub(crate) fn common_facts(state: &rustls::CommonState) -> Facts {
         key_shares: Vec::new(),
         client_hello_len: 0,
         certificates: 0,
+        ticket_promised: false,
     }
 }
 

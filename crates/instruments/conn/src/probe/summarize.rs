@@ -1,0 +1,196 @@
+//! The report made of all that was measured and tried.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tls::WireVersion;
+use tls::chain::{Chain, ChainFault};
+
+use super::certificate::key_type;
+use super::prober::{Prober, millis};
+use super::report::{
+    CertificateReport, Dns, Mode, ModeReport, REPORT_SCHEMA, Report, Summary, TryReport, Verdict,
+    Versions,
+};
+use super::tried::{Hello, group_name};
+use super::verdict::{Finding, Kind};
+
+/// The least time of a TCP connect that is a path's round trip, and not this machine's own work,
+/// milliseconds.
+const LEAST_ROUND_TRIP_MS: f64 = 1.0;
+
+impl Prober<'_> {
+    /// Puts everything together.
+    pub fn report(mut self, dns: Option<Dns>) -> Report {
+        let faults = self.chain_faults();
+        let certificates = self.certificates(&faults);
+        let finding = self.seen.verdict();
+        let modes = self.mode_reports();
+        let versions = self.versions();
+        self.path.min_rtt_ms = self.min_rtt.map(millis);
+        self.path.connect_ms = connect_ms(&modes);
+        let hints = self.hints(&faults, finding.as_ref());
+        let tried = self.seen.tried().iter().filter(|one| one.hello != Hello::Tcp);
+        let tried = tried.map(|one| TryReport {
+            connection: one.number,
+            hello: one.hello.to_string(),
+            answer: one.answer.to_string(),
+        });
+        Report {
+            schema: REPORT_SCHEMA,
+            host: self.target.host.clone(),
+            address: self.address,
+            server_name: self.server_name.clone(),
+            at_unix_ms: self.at_unix_ms,
+            dns,
+            path: self.path.clone(),
+            versions,
+            modes,
+            offer: self.seen.offer.clone(),
+            certificates,
+            connections: self.seen.connections(),
+            finding,
+            tried: tried.collect(),
+            hints,
+        }
+    }
+
+    fn versions(&self) -> Versions {
+        let verdict = |mode: Mode| self.results.get(&(mode as usize)).map(|it| it.verdict.clone());
+        let unknown = || Verdict::NotTested { reason: "not tried".to_owned() };
+        let of = |mode: Mode, version: WireVersion| {
+            self.as_tried(verdict(mode).unwrap_or_else(unknown), version)
+        };
+        Versions {
+            tls12: of(Mode::Tls12, WireVersion::TLS12),
+            tls13: of(Mode::Tls13, WireVersion::TLS13),
+            quic: verdict(Mode::Quic).unwrap_or_else(unknown),
+        }
+    }
+
+    /// A refusal of the measured hello, where another hello of the version was accepted.
+    fn as_tried(&self, measured: Verdict, version: WireVersion) -> Verdict {
+        if !matches!(measured, Verdict::Refused { .. } | Verdict::TimedOut { .. }) {
+            return measured;
+        }
+        let tried = self.seen.tried().iter();
+        let accepted = tried.filter_map(|one| {
+            let negotiated = one.answer.negotiated().filter(|it| it.version == version)?;
+            Some((one.hello, one.answer.is_completed(), negotiated))
+        });
+        match accepted.min_by_key(|(hello, ..)| !matches!(hello, Hello::Browser | Hello::Small)) {
+            Some((Hello::Browser | Hello::Small | Hello::Tls12, true, _)) => Verdict::Supported,
+            Some((Hello::Everything | Hello::Old, _, negotiated)) => Verdict::Refused {
+                reason: format!(
+                    "only with {}{}, of a client that offers everything",
+                    negotiated.cipher_suite,
+                    negotiated
+                        .group
+                        .map_or_else(String::new, |group| format!(" and {}", group_name(group)))
+                ),
+            },
+            _ => measured,
+        }
+    }
+
+    fn mode_reports(&mut self) -> Vec<ModeReport> {
+        let mut reports = Vec::new();
+        let mut round_trip = None;
+        for mode in Mode::ALL {
+            let Some(result) = self.results.get_mut(&(mode as usize)) else { continue };
+            let samples = std::mem::take(&mut result.outcomes);
+            let ready = Summary::of(samples.iter().filter_map(|it| it.ready_ms).collect());
+            let first_byte =
+                Summary::of(samples.iter().filter_map(|it| it.first_byte_ms).collect());
+            if mode == Mode::Tcp {
+                round_trip = ready.map(|summary| summary.median_ms);
+                round_trip = round_trip.filter(|time| *time >= LEAST_ROUND_TRIP_MS);
+            }
+            let trips = |of: Option<Summary>| Some(of?.median_ms / round_trip?);
+            reports.push(ModeReport {
+                mode,
+                verdict: result.verdict.clone(),
+                ready,
+                first_byte,
+                ready_round_trips: trips(ready),
+                first_byte_round_trips: trips(first_byte),
+                hello_retry_request: result.hello_retry_request,
+                samples,
+            });
+        }
+        reports
+    }
+
+    /// The faults of the chain that was seen, by this probe's trust.
+    fn chain_faults(&self) -> Vec<ChainFault> {
+        let Ok(chain) = Chain::from_der(&self.seen.chain) else { return Vec::new() };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        chain.faults(&self.target.trust, &self.server_name, now).unwrap_or_default()
+    }
+
+    fn certificates(&self, faults: &[ChainFault]) -> Option<CertificateReport> {
+        let chain = &self.seen.chain;
+        if chain.is_empty() {
+            return None;
+        }
+        let checked = !matches!(self.target.trust, tls::Trust::Insecure | tls::Trust::Unchecked);
+        let by_faults = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let problem = match (&self.trusted, by_faults.is_empty()) {
+            (_, false) => Some(by_faults),
+            (Some(Err(detail)), true) => Some(detail.clone()),
+            (_, true) => None,
+        };
+        let bytes: Vec<usize> = chain.iter().map(Vec::len).collect();
+        Some(CertificateReport {
+            count: chain.len(),
+            total_bytes: bytes.iter().sum(),
+            bytes,
+            key_type: chain.first().and_then(|leaf| key_of(leaf)),
+            trusted: checked.then_some(problem.is_none()),
+            problem,
+        })
+    }
+
+    fn hints(&self, faults: &[ChainFault], finding: Option<&Finding>) -> Vec<String> {
+        let mut hints: Vec<String> =
+            finding.iter().map(|finding| format!("{}: {}", finding.text, finding.remedy)).collect();
+        hints.extend(
+            faults.iter().map(|fault| {
+                format!("the certificate is not trusted: {fault}: {}", fault.remedy())
+            }),
+        );
+        let unmeasured = matches!(self.trusted, Some(Err(_)));
+        if unmeasured || (!faults.is_empty() && self.trusted.is_none()) {
+            hints.push("to measure TLS nevertheless, use --insecure".to_owned());
+        }
+        let required = finding.is_some_and(|it| it.kind == Kind::CertificateRequired);
+        if self.seen.asked && !required {
+            hints.push(
+                "the server asks for a client certificate, and completes the handshake without one: \
+                 if it then refuses requests, give --cert FILE --key FILE"
+                    .to_owned(),
+            );
+        }
+        if self.seen.offer.as_ref().is_some_and(|offer| offer.hello_retry_request) {
+            hints.push(
+                "the server asks for another key share than clients of today send: that costs a \
+                 round trip on every full handshake; enable X25519 there"
+                    .to_owned(),
+            );
+        }
+        hints
+    }
+}
+
+/// The leaf's key for people: by the probe's own names, or else by OpenSSL's.
+fn key_of(leaf: &[u8]) -> Option<String> {
+    key_type(leaf).or_else(|| {
+        let chain = Chain::from_der(std::slice::from_ref(&leaf.to_vec())).ok()?;
+        chain.certificates().first().map(|leaf| leaf.key.clone())
+    })
+}
+
+fn connect_ms(modes: &[ModeReport]) -> Option<f64> {
+    let tcp = modes.iter().find(|report| report.mode == Mode::Tcp)?;
+    tcp.ready.map(|summary| summary.median_ms)
+}
