@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use conn::probe::Client;
+use tls::NamedGroup;
 use units::Delay;
 
 use crate::exit::usual_epilogue;
 use crate::options::JsonArg;
-use crate::value::{server_name, value};
+use crate::value::{named_group, server_name, value};
 
 /// `wiretax probe`.
 #[derive(Debug, Args)]
@@ -16,6 +18,8 @@ use crate::value::{server_name, value};
   wiretax probe example.org
   wiretax probe example.org:8443 --repeat 5
   wiretax probe 127.0.0.1:4433 --name test.example --ca ca.pem
+  wiretax probe old.example.org --client everything
+  wiretax probe example.org --group x25519mlkem768,x25519
   wiretax probe example.org --json > from-here.json
   wiretax probe --compare from-here.json from-there.json"
 ))]
@@ -41,6 +45,14 @@ pub struct ProbeArgs {
     /// Dangerous: accept any certificate
     #[arg(long)]
     pub insecure: bool,
+    /// What the measured connections offer: `small` (X25519, P-256, P-384: one segment), `browser`
+    /// (X25519MLKEM768 too), `everything` (all that OpenSSL has, for old servers)
+    #[arg(long, value_parser = value::<Client>, default_value = "small", value_name = "CLIENT")]
+    pub client: Client,
+    /// The groups that they offer, preferred first, as x25519,p256,p384,p521,x448,ffdhe2048
+    /// [default: those of --client]
+    #[arg(long, value_parser = named_group, value_delimiter = ',', value_name = "GROUPS")]
+    pub group: Vec<NamedGroup>,
     /// IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     pub ipv4: bool,

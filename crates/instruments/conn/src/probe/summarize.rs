@@ -22,13 +22,13 @@ impl Prober<'_> {
     /// Puts everything together.
     pub fn report(mut self, dns: Option<Dns>) -> Report {
         let faults = self.chain_faults();
-        let certificates = self.certificates(&faults);
+        let certificates = self.certificates(faults.as_deref());
         let finding = self.seen.verdict();
         let modes = self.mode_reports();
         let versions = self.versions();
         self.path.min_rtt_ms = self.min_rtt.map(millis);
         self.path.connect_ms = connect_ms(&modes);
-        let hints = self.hints(&faults, finding.as_ref());
+        let hints = self.hints(&faults.unwrap_or_default(), finding.as_ref());
         let tried = self.seen.tried().iter().filter(|one| one.hello != Hello::Tcp);
         let tried = tried.map(|one| TryReport {
             connection: one.number,
@@ -120,25 +120,30 @@ impl Prober<'_> {
         reports
     }
 
-    /// The faults of the chain that was seen, by this probe's trust.
-    fn chain_faults(&self) -> Vec<ChainFault> {
-        let Ok(chain) = Chain::from_der(&self.seen.chain) else { return Vec::new() };
+    /// The faults of the chain that was seen, by this probe's trust; `None` if they cannot be told.
+    fn chain_faults(&self) -> Option<Vec<ChainFault>> {
+        let chain = Chain::from_der(&self.seen.chain).ok()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let now = i64::try_from(now).unwrap_or(i64::MAX);
-        chain.faults(&self.target.trust, &self.server_name, now).unwrap_or_default()
+        chain.faults(&self.target.trust, &self.server_name, now).ok()
     }
 
-    fn certificates(&self, faults: &[ChainFault]) -> Option<CertificateReport> {
+    fn certificates(&self, faults: Option<&[ChainFault]>) -> Option<CertificateReport> {
         let chain = &self.seen.chain;
         if chain.is_empty() {
             return None;
         }
         let checked = !matches!(self.target.trust, tls::Trust::Insecure | tls::Trust::Unchecked);
-        let by_faults = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let problem = match (&self.trusted, by_faults.is_empty()) {
-            (_, false) => Some(by_faults),
-            (Some(Err(detail)), true) => Some(detail.clone()),
-            (_, true) => None,
+        let named = faults
+            .filter(|faults| !faults.is_empty())
+            .map(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        let (trusted, problem) = match (&self.trusted, faults, named) {
+            _ if !checked => (None, None),
+            (Some(Ok(())), ..) => (Some(true), None),
+            (_, _, Some(named)) => (Some(false), Some(named)),
+            (Some(Err(detail)), _, None) => (Some(false), Some(detail.clone())),
+            (None, Some(_), None) => (Some(true), None),
+            (None, None, None) => (None, None),
         };
         let bytes: Vec<usize> = chain.iter().map(Vec::len).collect();
         Some(CertificateReport {
@@ -146,7 +151,7 @@ impl Prober<'_> {
             total_bytes: bytes.iter().sum(),
             bytes,
             key_type: chain.first().and_then(|leaf| key_of(leaf)),
-            trusted: checked.then_some(problem.is_none()),
+            trusted,
             problem,
         })
     }
