@@ -185,15 +185,17 @@ impl ClientConfig {
     fn check_offer(&self) -> Result<(), Error> {
         let groups = match &self.offer {
             Offer::Pinned => return Ok(()),
-            Offer::Everything { .. } if self.library == Library::Rustls => {
+            Offer::Browser(_) | Offer::Everything { .. } if self.library == Library::Rustls => {
                 return Err(CallerError::Unsupported {
                     library: Library::Rustls,
-                    feature: "old suites, groups and versions",
+                    feature: "suites and groups of older clients",
                     hint: "use OpenSSL",
                 }
                 .into());
             }
-            Offer::Usual(groups) | Offer::Everything { groups, .. } => groups,
+            Offer::Usual(groups) | Offer::Browser(groups) | Offer::Everything { groups, .. } => {
+                groups
+            }
         };
         if groups.is_empty() {
             return Err(config("no group is chosen"));

@@ -16,6 +16,9 @@ pub enum Offer {
     /// The library's usual suites, and these groups in place of `ClientConfig::groups`, preferred first. The
     /// first gets a key share.
     Usual(Vec<NamedGroup>),
+    /// The suites and signature schemes that browsers offer, older ones among them (CBC, RSA key exchange),
+    /// and these groups. The first gets a key share, and X25519 beside its hybrid. OpenSSL only.
+    Browser(Vec<NamedGroup>),
     /// All suites and signature schemes that OpenSSL has, at its security level 0, and these groups. Only to
     /// find out what a server has. OpenSSL only.
     Everything {

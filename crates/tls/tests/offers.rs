@@ -43,6 +43,7 @@ fn usual_and_everything_offer_the_groups_that_are_wanted() {
     for (library, offer) in [
         (Library::Rustls, Offer::Usual(vec![group("p384"), group("p256")])),
         (Library::OpenSsl, Offer::Usual(vec![group("p384"), group("p256")])),
+        (Library::OpenSsl, Offer::Browser(vec![group("p384"), group("p256")])),
         (Library::OpenSsl, everything(vec![group("p521"), group("p256")])),
     ] {
         let witness = Some(Witness::default());
@@ -55,6 +56,18 @@ fn usual_and_everything_offer_the_groups_that_are_wanted() {
         assert_eq!(session.facts().group, Some(Group::Secp256r1));
         assert_eq!(witness.unwrap().notes().chain.len(), 1, "{library}");
     }
+}
+
+#[test]
+fn a_browsers_offer_has_two_key_shares() {
+    let groups = ["x25519mlkem768", "x25519", "p256"].map(group).to_vec();
+    let config = ClientConfig::new(Library::OpenSsl, NAME, Trust::Insecure);
+    let config = ClientConfig { offer: Offer::Browser(groups), ..config };
+    let (session, ended) = run(&config, &server(Library::Rustls));
+    ended.unwrap();
+    let facts = session.facts();
+    assert_eq!(facts.key_shares, [Group::X25519MlKem768, Group::X25519]);
+    assert_eq!((facts.group, facts.hello_retry_request), (Some(Group::X25519), false));
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub insecure: bool,
     /// What the measured connections offer: `small` (X25519, P-256, P-384: one segment), `browser`
-    /// (X25519MLKEM768 too), `everything` (all that OpenSSL has, for old servers)
+    /// (X25519MLKEM768 and older suites too), `everything` (all that OpenSSL has, for old servers)
     #[arg(long, value_parser = value::<Client>, default_value = "small", value_name = "CLIENT")]
     pub client: Client,
     /// The groups that they offer, preferred first, as x25519,p256,p384,p521,x448,ffdhe2048

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use conn::probe::{
-    Family, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, Versions, probe as look,
+    Family, Kind, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, Versions,
+    probe as look,
 };
 use fault::{Fault, OrProblem, Problem, WhileDoing, one_line};
 use report::{Cell, Column, Row, Table};
@@ -218,10 +219,16 @@ fn describe(report: &Report) -> String {
     line("QUIC", verdict(&versions.quic));
     if let Some(offer) = &report.offer {
         let retry = if offer.hello_retry_request { ", after a HelloRetryRequest" } else { "" };
+        let kind = report.finding.as_ref().map(|finding| finding.kind);
+        let by = match kind {
+            Some(Kind::Unusual | Kind::LongCertificates) => "; the client offers everything",
+            Some(Kind::OldSuites) => "; the client offers older suites",
+            _ => "",
+        };
         line(
             "negotiates",
             format!(
-                "{}, {}, group {}, ALPN {}{retry}",
+                "{}, {}, group {}, ALPN {}{retry}{by}",
                 offer.version,
                 offer.cipher_suite,
                 offer.group.as_deref().unwrap_or("none"),

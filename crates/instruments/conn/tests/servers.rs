@@ -278,10 +278,9 @@ async fn openssl_with_what_clients_do_not_offer() {
     certificate(folder, "ed448", &["ed448"]);
     let weak = "@SECLEVEL=0";
     let all = format!("ALL:{weak}");
-    let cases: [(&str, &[&str], &str); 7] = [
+    let cases: [(&str, &[&str], &str); 6] = [
         ("rsa", &["-groups", "P-521"], "secp521r1"),
         ("rsa", &["-groups", "ffdhe2048", "-tls1_3"], "ffdhe2048"),
-        ("rsa", &["-tls1_2", "-cipher", "AES128-SHA"], "TLS_RSA_WITH_AES_128_CBC_SHA"),
         ("rsa", &["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"], "TLS_DHE_RSA"),
         ("rsa", &["-tls1", "-cipher", &all], "TLS 1.0"),
         ("ed448", &[], "ED448"),
@@ -293,14 +292,22 @@ async fn openssl_with_what_clients_do_not_offer() {
         let finding = report.finding.unwrap_or_else(|| panic!("{arguments:?}: {:?}", report.tried));
         assert_eq!(finding.kind, Kind::Unusual, "{arguments:?}: {finding:?} {:?}", report.tried);
         assert!(finding.text.contains(word), "{arguments:?}: {finding:?}");
-        assert!(!finding.text.contains("BadSignature"), "{finding:?}");
+        let versions = format!("{:?}", report.versions);
+        assert!(!format!("{finding:?}{versions}").contains("BadSignature"), "{versions}");
         assert_eq!(report.certificates.map(|it| it.count), Some(1), "{arguments:?}");
     }
-    // As --client everything measures it.
+    // What browsers take and rustls does not is another kind.
     let server = openssl(folder, "rsa", &["-tls1_2", "-cipher", "AES128-SHA"]);
-    let options = Options { client: Client::Everything, ..options(PATIENCE) };
-    let report = probe(&target(server.address), &options, |_| {}).await.unwrap();
-    assert!(report.versions.tls12.is_supported(), "{:?}", report.versions);
+    let older = report(server.address).await;
+    let finding = older.finding.unwrap();
+    assert_eq!(finding.kind, Kind::OldSuites, "{finding:?}");
+    assert!(finding.text.contains("TLS_RSA_WITH_AES_128_CBC_SHA"), "{finding:?}");
+    assert!(finding.remedy.contains("--client browser"), "{finding:?}");
+    for client in [Client::Browser, Client::Everything] {
+        let options = Options { client, ..options(PATIENCE) };
+        let report = probe(&target(server.address), &options, |_| {}).await.unwrap();
+        assert!(report.versions.tls12.is_supported(), "{client}: {:?}", report.versions);
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use openssl::ssl::{
 use openssl::x509::X509;
 use openssl::x509::store::X509StoreBuilder;
 
-use super::context::{alpn_list, builder, everything, group_list, usual};
+use super::context::{alpn_list, browser, builder, everything, group_list, usual};
 use super::fault::library;
 use super::ffi;
 use super::session::{ClientSide, OpenSslSession, Side};
@@ -78,6 +78,7 @@ impl Client {
         match &config.offer {
             Offer::Pinned => {}
             Offer::Usual(groups) => usual(&mut context, groups)?,
+            Offer::Browser(groups) => browser(&mut context, groups)?,
             Offer::Everything { groups, old_versions } => {
                 everything(&mut context, groups, *old_versions)?;
             }

@@ -14,6 +14,17 @@ const LEGACY_SERVER_CONNECT: u64 = 0x4;
 /// TLS 1.3's suites that every library has.
 const TLS13_SUITES: &str =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+/// The suites of TLS 1.2 that Chrome, Edge, Firefox and Safari offer, in Chrome's order.
+const BROWSER_SUITES: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:\
+    ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:\
+    ECDHE-RSA-CHACHA20-POLY1305:ECDHE-RSA-AES128-SHA:ECDHE-RSA-AES256-SHA:AES128-GCM-SHA256:\
+    AES256-GCM-SHA384:AES128-SHA:AES256-SHA";
+/// Chrome's signature schemes.
+const BROWSER_SIGNATURES: &str = "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:\
+    RSA-PSS+SHA384:RSA+SHA384:RSA-PSS+SHA512:RSA+SHA512";
+/// X25519 and its hybrid (IANA TLS Supported Groups): who offers a share for one offers both.
+const X25519: NamedGroup = NamedGroup(0x001d);
+const X25519MLKEM768: NamedGroup = NamedGroup(0x11ec);
 /// Bytes of the longest chain that a client takes that looks for everything.
 const LARGEST_CHAIN: i64 = 1 << 20;
 
@@ -50,6 +61,14 @@ pub(super) fn usual(context: &mut SslContextBuilder, groups: &[NamedGroup]) -> R
     context.set_groups_list(&named_group_list(groups)?).map_err(library)
 }
 
+/// Offers what browsers offer, and these groups.
+pub(super) fn browser(context: &mut SslContextBuilder, groups: &[NamedGroup]) -> Result<(), Error> {
+    context.set_ciphersuites(TLS13_SUITES).map_err(library)?;
+    context.set_cipher_list(BROWSER_SUITES).map_err(library)?;
+    context.set_sigalgs_list(BROWSER_SIGNATURES).map_err(library)?;
+    context.set_groups_list(&named_group_list(groups)?).map_err(library)
+}
+
 /// Offers all that this OpenSSL has: suites without encryption, RSA key exchange, CBC; TLS 1.0 too if wanted.
 pub(super) fn everything(
     context: &mut SslContextBuilder,
@@ -76,7 +95,9 @@ fn named_group_list(groups: &[NamedGroup]) -> Result<String, Error> {
     for group in groups {
         let name =
             group.name().ok_or_else(|| config("a group without a name cannot be offered"))?;
-        names.push(if names.is_empty() { format!("?*{name}") } else { format!("?{name}") });
+        let beside = groups.first() == Some(&X25519MLKEM768) && *group == X25519;
+        let shared = names.is_empty() || beside;
+        names.push(if shared { format!("?*{name}") } else { format!("?{name}") });
     }
     Ok(names.join(":"))
 }

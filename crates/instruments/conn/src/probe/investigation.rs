@@ -119,6 +119,12 @@ impl Investigation {
         verdict(&self.tried, &about)
     }
 
+    /// Whether a hello of what clients of today offer led to a handshake.
+    pub fn has_usual(&self) -> bool {
+        let usual = [Hello::Browser, Hello::Small, Hello::Tls12];
+        self.tried.iter().any(|one| usual.contains(&one.hello) && one.answer.is_completed())
+    }
+
     /// Whether any hello was answered in TLS, or none was tried.
     pub fn may_speak_tls(&self) -> bool {
         let mut hellos = self.tried.iter().filter(|one| one.hello != Hello::Tcp).peekable();
@@ -157,6 +163,9 @@ impl Investigation {
                     return Ok(());
                 }
             }
+        }
+        if *first != Answer::LongMessage {
+            self.try_hello(Hello::Compatible, patience).await?;
         }
         let answer = self.try_hello(Hello::Everything, patience).await?;
         if answer.is_completed() || *first == Answer::LongMessage {
@@ -252,6 +261,7 @@ impl Investigation {
         };
         let (library, offer) = match hello {
             Hello::Browser => (Library::Rustls, Offer::Usual(BROWSER_GROUPS.to_vec())),
+            Hello::Compatible => (Library::OpenSsl, Offer::Browser(SMALL_GROUPS.to_vec())),
             Hello::Everything => {
                 let groups = all_groups();
                 (Library::OpenSsl, Offer::Everything { groups, old_versions: true })

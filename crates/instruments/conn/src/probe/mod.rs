@@ -94,7 +94,7 @@ units::named! {
     pub enum Client: "client" {
         /// A hello of one segment: X25519, P-256 and P-384, without post-quantum groups.
         Small = "small" | "rustls",
-        /// As browsers: X25519MLKEM768 and X25519, P-256, P-384.
+        /// As browsers: X25519MLKEM768 and X25519, P-256, P-384; older suites too (CBC, RSA key exchange).
         Browser = "browser",
         /// All suites, groups and signature schemes that OpenSSL has.
         Everything = "everything",

@@ -366,6 +366,9 @@ impl<'a> Prober<'a> {
     fn needs(&self, mode: Mode) -> Result<(), Verdict> {
         match self.results.get(&(mode as usize)) {
             Some(result) if result.verdict.is_supported() => Ok(()),
+            Some(ModeResult { verdict: Verdict::NotTested { .. }, .. }) => {
+                Err(Verdict::NotTested { reason: format!("{} was not measured", mode.title()) })
+            }
             _ => Err(Verdict::NotTested { reason: format!("{} does not work", mode.title()) }),
         }
     }
@@ -376,7 +379,7 @@ impl<'a> Prober<'a> {
         let reason = match finding {
             Some(finding) if !self.seen.may_speak_tls() => finding.text,
             Some(finding) if finding.kind == Kind::CertificateRequired => {
-                format!("it answers, but {}", finding.text)
+                "it answers, and requires a client certificate".to_owned()
             }
             _ => return Ok(()),
         };
@@ -407,7 +410,10 @@ impl<'a> Prober<'a> {
         };
         let groups = match self.options.client {
             Client::Small => groups(&SMALL_GROUPS),
-            Client::Browser => groups(&BROWSER_GROUPS),
+            Client::Browser => {
+                let groups = groups(&BROWSER_GROUPS);
+                return (tls::Library::OpenSsl, Offer::Browser(groups));
+            }
             Client::Everything => {
                 let groups = groups(&all_groups());
                 return (tls::Library::OpenSsl, Offer::Everything { groups, old_versions: false });
@@ -420,7 +426,7 @@ impl<'a> Prober<'a> {
 
     fn quic_client(&self) -> Result<tls::quic::Client, Verdict> {
         let offer = match self.offer() {
-            (_, Offer::Usual(groups)) => Offer::Usual(groups),
+            (_, Offer::Usual(groups) | Offer::Browser(groups)) => Offer::Usual(groups),
             _ => Offer::Usual(SMALL_GROUPS.to_vec()),
         };
         let config = tls::ClientConfig {
@@ -511,6 +517,9 @@ fn verdict(failure: &Failure) -> Verdict {
         Failure::Tls(tls::Error::Certificate(error)) => Verdict::NotTested {
             reason: format!("it answers, but its certificate is refused: {error}"),
         },
+        Failure::Tls(tls::Error::Peer(tls::PeerError::Alert { name, .. })) => {
+            Verdict::Refused { reason: format!("the server refused: alert {name}") }
+        }
         other => Verdict::Refused { reason: other.to_string() },
     }
 }

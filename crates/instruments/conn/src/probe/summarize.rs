@@ -11,8 +11,8 @@ use super::report::{
     CertificateReport, Dns, Mode, ModeReport, REPORT_SCHEMA, Report, Summary, TryReport, Verdict,
     Versions,
 };
-use super::tried::{Hello, group_name};
-use super::verdict::{Finding, Kind};
+use super::tried::Hello;
+use super::verdict::{Finding, Kind, unusual_key, unusual_parts};
 
 /// The least time of a TCP connect that is a path's round trip, and not this machine's own work,
 /// milliseconds.
@@ -24,8 +24,15 @@ impl Prober<'_> {
         let faults = self.chain_faults();
         let certificates = self.certificates(faults.as_deref());
         let finding = self.seen.verdict();
-        let modes = self.mode_reports();
         let versions = self.versions();
+        for (mode, version) in [(Mode::Tls12, &versions.tls12), (Mode::Tls13, &versions.tls13)] {
+            if let (Some(result), false) =
+                (self.results.get_mut(&(mode as usize)), version.is_supported())
+            {
+                result.verdict = version.clone();
+            }
+        }
+        let modes = self.mode_reports();
         self.path.min_rtt_ms = self.min_rtt.map(millis);
         self.path.connect_ms = connect_ms(&modes);
         let hints = self.hints(&faults.unwrap_or_default(), finding.as_ref());
@@ -69,26 +76,34 @@ impl Prober<'_> {
 
     /// A refusal of the measured hello, where another hello of the version was accepted.
     fn as_tried(&self, measured: Verdict, version: WireVersion) -> Verdict {
-        if !matches!(measured, Verdict::Refused { .. } | Verdict::TimedOut { .. }) {
+        let is_about_trust = matches!(self.trusted, Some(Err(_))) && self.seen.has_usual();
+        if matches!(measured, Verdict::Supported) || is_about_trust {
             return measured;
         }
-        let tried = self.seen.tried().iter();
-        let accepted = tried.filter_map(|one| {
-            let negotiated = one.answer.negotiated().filter(|it| it.version == version)?;
-            Some((one.hello, one.answer.is_completed(), negotiated))
-        });
-        match accepted.min_by_key(|(hello, ..)| !matches!(hello, Hello::Browser | Hello::Small)) {
-            Some((Hello::Browser | Hello::Small | Hello::Tls12, true, _)) => Verdict::Supported,
-            Some((Hello::Everything | Hello::Old, _, negotiated)) => Verdict::Refused {
-                reason: format!(
-                    "only with {}{}, of a client that offers everything",
-                    negotiated.cipher_suite,
-                    negotiated
-                        .group
-                        .map_or_else(String::new, |group| format!(" and {}", group_name(group)))
-                ),
-            },
-            _ => measured,
+        let accepted = |wanted: &[Hello]| {
+            let tried = self.seen.tried().iter().filter(|one| wanted.contains(&one.hello));
+            tried.filter_map(|one| one.answer.negotiated()).find(|it| it.version == version)
+        };
+        let refused = matches!(measured, Verdict::Refused { .. } | Verdict::TimedOut { .. });
+        let usual = [Hello::Browser, Hello::Small, Hello::Tls12];
+        if refused && accepted(&usual).is_some() && self.seen.has_usual() {
+            return Verdict::Supported;
+        }
+        if let Some(found) = accepted(&[Hello::Compatible]).filter(|_| refused) {
+            let reason = format!("only with older suites, as {}", found.cipher_suite);
+            return Verdict::Refused { reason };
+        }
+        let mut parts = Vec::new();
+        if let Some(found) = accepted(&[Hello::Everything, Hello::Old]) {
+            parts.extend(unusual_parts(found).into_iter().map(|(part, _)| part));
+        } else if !refused {
+            // The other version has the same certificate.
+            let tried = self.seen.tried().iter().filter_map(|one| one.answer.negotiated());
+            parts.extend(tried.filter_map(unusual_key).next());
+        }
+        match parts.as_slice() {
+            [] => measured,
+            parts => Verdict::Refused { reason: format!("only with {}", parts.join(", ")) },
         }
     }
 
@@ -120,7 +135,7 @@ impl Prober<'_> {
         reports
     }
 
-    /// The faults of the chain that was seen, by this probe's trust; `None` if they cannot be told.
+    /// The faults of the chain that was seen, by this probe's trust; `None` if the chain cannot be read.
     fn chain_faults(&self) -> Option<Vec<ChainFault>> {
         let chain = Chain::from_der(&self.seen.chain).ok()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -176,7 +191,8 @@ impl Prober<'_> {
                     .to_owned(),
             );
         }
-        if self.seen.offer.as_ref().is_some_and(|offer| offer.hello_retry_request) {
+        let retried = self.seen.offer.as_ref().is_some_and(|offer| offer.hello_retry_request);
+        if retried && self.seen.has_usual() {
             hints.push(
                 "the server asks for another key share than clients of today send: that costs a \
                  round trip on every full handshake; enable X25519 there"

@@ -19,6 +19,8 @@ pub enum Hello {
     Tls12,
     /// As [`Hello::Small`], without a server name.
     Nameless,
+    /// As browsers, with their older suites (CBC, RSA key exchange), and small.
+    Compatible,
     /// All that OpenSSL has, from TLS 1.0 on.
     Everything,
     /// All that IANA has registered, from SSL 3.0 to TLS 1.2; the handshake is not completed.
@@ -35,6 +37,7 @@ impl fmt::Display for Hello {
             Hello::Small => "a small hello",
             Hello::Tls12 => "a hello of TLS 1.2",
             Hello::Nameless => "a hello without a name",
+            Hello::Compatible => "a hello with browsers' older suites",
             Hello::Everything => "a hello with everything",
             Hello::Old => "a hello with obsolete suites",
             Hello::Measured(Version::Tls12) => "measured TLS 1.2",

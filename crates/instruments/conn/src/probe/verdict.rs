@@ -41,6 +41,8 @@ named! {
         Tls13Hello = "tls13-hello",
         /// Only a browser's hello is accepted.
         BrowserOnly = "browser-only",
+        /// Only older suites are accepted, which browsers still offer.
+        OldSuites = "old-suites",
         /// Only what clients of today no longer offer is accepted.
         Unusual = "unusual",
         /// The certificates are longer than clients take.
@@ -107,6 +109,7 @@ pub fn verdict(tried: &[Tried], about: &About) -> Option<Finding> {
     let found = found.or_else(|| seen.long_hello());
     let found = found.or_else(|| seen.tls13_hello());
     let found = found.or_else(|| seen.other_name());
+    let found = found.or_else(|| seen.old_suites());
     let found = found.or_else(|| seen.unusual());
     Some(found.unwrap_or_else(|| seen.refused()))
 }
@@ -358,6 +361,25 @@ impl Seen<'_> {
         })
     }
 
+    fn old_suites(&self) -> Option<Finding> {
+        let found = self.completed(Hello::Compatible)?;
+        if found.key.as_deref().is_some_and(is_unusual_key) {
+            return None;
+        }
+        Some(Finding {
+            kind: Kind::OldSuites,
+            text: format!(
+                "the server speaks TLS with older suites only ({}): browsers take them, newer \
+                 clients do not",
+                found.cipher_suite
+            ),
+            remedy:
+                "let the server offer suites with ECDHE and AES-GCM, or measure it as it is with \
+                     --client browser"
+                    .to_owned(),
+        })
+    }
+
     fn unusual(&self) -> Option<Finding> {
         let everything = self.completed(Hello::Everything);
         let chosen = |hello| self.answers(hello).find_map(Answer::negotiated);
@@ -365,24 +387,9 @@ impl Seen<'_> {
             .or_else(|| chosen(Hello::Everything))
             .or_else(|| chosen(Hello::Old))
             .or_else(|| self.tried.iter().find_map(|one| one.answer.negotiated()))?;
-        let mut what = Vec::new();
-        let mut advice = Vec::new();
-        if found.version < WireVersion::TLS12 {
-            what.push(found.version.to_string());
-            advice.push("TLS 1.2 and 1.3");
-        }
-        if is_unusual_suite(found.cipher_suite) {
-            what.push(found.cipher_suite.to_string());
-            advice.push("suites with ECDHE and AES-GCM");
-        }
-        if found.group.is_some_and(is_unusual_group) {
-            what.push(format!("group {}", found.group.map_or_else(String::new, group_name)));
-            advice.push("the groups X25519 and P-256");
-        }
-        if let Some(key) = found.key.as_deref().filter(|key| is_unusual_key(key)) {
-            what.push(format!("a key of {key}"));
-            advice.push("a certificate for ECDSA P-256 or RSA-2048");
-        }
+        let parts = unusual_parts(found);
+        let what: Vec<&str> = parts.iter().map(|(what, _)| what.as_str()).collect();
+        let advice: Vec<&str> = parts.iter().map(|(_, advice)| *advice).collect();
         let (text, remedy) = if what.is_empty() {
             (
                 format!(
@@ -447,6 +454,29 @@ fn speaks(speaker: Speaker) -> Finding {
             None => format!("choose the port of a TLS server: {title} has no TLS of its own here"),
         },
     }
+}
+
+/// The parts of a handshake that clients of today do not take, each with what to offer in its place.
+pub(super) fn unusual_parts(found: &Negotiated) -> Vec<(String, &'static str)> {
+    let mut parts = Vec::new();
+    if found.version < WireVersion::TLS12 {
+        parts.push((found.version.to_string(), "TLS 1.2 and 1.3"));
+    }
+    if is_unusual_suite(found.cipher_suite) {
+        parts.push((found.cipher_suite.to_string(), "suites with ECDHE and AES-GCM"));
+    }
+    if let Some(group) = found.group.filter(|group| is_unusual_group(*group)) {
+        parts.push((format!("group {}", group_name(group)), "the groups X25519 and P-256"));
+    }
+    let key = unusual_key(found);
+    parts.extend(key.map(|key| (key, "a certificate for ECDSA P-256 or RSA-2048")));
+    parts
+}
+
+/// The server's key, if clients of today do not take it.
+pub(super) fn unusual_key(found: &Negotiated) -> Option<String> {
+    let key = found.key.as_deref().filter(|key| is_unusual_key(key));
+    key.map(|key| format!("a key of {key}"))
 }
 
 fn is_unusual_suite(suite: CipherSuite) -> bool {

@@ -112,6 +112,10 @@ fn assert_fits(tries: &[Tried], found: Option<&Finding>) {
         Kind::LongHello => !completed(Hello::Browser) && any_completed,
         Kind::Tls13Hello => !completed(Hello::Browser) && !completed(Hello::Small) && any_completed,
         Kind::BrowserOnly => completed(Hello::Browser),
+        Kind::OldSuites => {
+            completed(Hello::Compatible)
+                && ![Hello::Browser, Hello::Small, Hello::Tls12].into_iter().any(completed)
+        }
         Kind::Unusual => {
             !completed(Hello::Browser)
                 && !completed(Hello::Small)
@@ -174,6 +178,7 @@ fn hello() -> impl Strategy<Value = Hello> {
         Hello::Small,
         Hello::Tls12,
         Hello::Nameless,
+        Hello::Compatible,
         Hello::Everything,
         Hello::Old,
         Hello::Measured(Version::Tls12),
