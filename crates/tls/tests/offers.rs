@@ -46,15 +46,15 @@ fn usual_and_everything_offer_the_groups_that_are_wanted() {
         (Library::OpenSsl, Offer::Browser(vec![group("p384"), group("p256")])),
         (Library::OpenSsl, everything(vec![group("p521"), group("p256")])),
     ] {
-        let witness = Some(Witness::default());
+        let witness = Witness::default();
         let config = ClientConfig { offer, ..ClientConfig::new(library, NAME, Trust::Insecure) };
-        let config = ClientConfig { witness: witness.clone(), ..config };
+        let config = ClientConfig { witness: Some(witness.clone()), ..config };
         let (session, ended) = run(&config, &server(Library::Rustls));
         ended.unwrap();
         let choice = session.server_choice().unwrap();
         assert_eq!((choice.group, choice.hello_retry_request), (Some(group("p256")), true));
         assert_eq!(session.facts().group, Some(Group::Secp256r1));
-        assert_eq!(witness.unwrap().notes().chain.len(), 1, "{library}");
+        assert_eq!(witness.notes().chain.len(), 1, "{library}");
     }
 }
 

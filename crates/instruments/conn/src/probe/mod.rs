@@ -10,7 +10,8 @@
 
 pub(crate) mod certificate;
 mod investigation;
-mod old_hello;
+pub(crate) mod old_hello;
+mod outcomes;
 mod prober;
 mod refused;
 mod report;

@@ -15,7 +15,7 @@ const WARNING: u8 = 1;
 
 /// The first message of a server, as the old hello sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstMessage {
+pub(crate) enum FirstMessage {
     /// It chose a version and a suite.
     Chose(ServerChoice),
     /// It refused.
@@ -75,7 +75,7 @@ fn suites() -> Vec<u16> {
 }
 
 /// The first message in these bytes, once it is whole.
-pub(super) fn first_message(bytes: &[u8]) -> Option<FirstMessage> {
+pub(crate) fn first_message(bytes: &[u8]) -> Option<FirstMessage> {
     let mut handshake = Vec::new();
     for (header, payload) in Records::new(bytes) {
         match header.content_type {

@@ -6,7 +6,8 @@ use tls::WireVersion;
 use tls::chain::{Chain, ChainFault};
 
 use super::certificate::key_type;
-use super::prober::{Prober, millis};
+use super::outcomes::millis;
+use super::prober::Prober;
 use super::report::{
     CertificateReport, Dns, Mode, ModeReport, REPORT_SCHEMA, Report, Summary, TryReport, Verdict,
     Versions,
