@@ -44,6 +44,13 @@ pub fn dns_name(text: &str) -> Result<String, Refused> {
     DnsName::try_from(text).map(|_| text.to_owned()).map_err(wrong)
 }
 
+/// Reads a group of a key exchange, of any kind: a parser for clap.
+pub fn named_group(text: &str) -> Result<tls::NamedGroup, Refused> {
+    tls::named_group(text).ok_or_else(|| {
+        Refused::new("not a group of TLS", "write it like x25519, p256, p384, p521 or ffdhe2048")
+    })
+}
+
 /// Reads a value: a parser for clap.
 pub fn value<T: FromStr<Err: Into<Problem>>>(text: &str) -> Result<T, Refused> {
     text.parse().map_err(|error: T::Err| Refused(error.into()))

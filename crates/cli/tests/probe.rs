@@ -1,6 +1,7 @@
 //! `wiretax probe` against a TLS server of our own on the loopback interface.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -190,4 +191,71 @@ fn an_interrupted_probe_prints_nothing_half() {
     assert_eq!(output.status.code(), Some(130), "{}", talk(&output));
     assert_eq!(data(&output), "");
     assert!(talk(&output).contains("error: interrupted"), "{}", talk(&output));
+}
+
+/// A server that answers everything by the same bytes, for as long as the test runs.
+fn answering(answer: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_without_tls_is_named_by_probe_and_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    for (answer, text, hint) in [
+        (
+            &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+            "not a TLS server: it answered in plain HTTP",
+            "hint: choose the port of HTTPS",
+        ),
+        (b"220 mx.test ESMTP\r\n", "the server speaks SMTP", "hint: use --starttls smtp"),
+    ] {
+        let target = answering(answer).to_string();
+        let output = probe(folder.path(), &target, &[]);
+        assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
+        let said = talk(&output);
+        assert!(said.contains(text) && said.contains(hint), "{said}");
+        assert_eq!(said.matches(text).count(), 1, "said once: {said}");
+        let output = run(folder.path(), &["chain", "--server", &target]);
+        assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
+        let said = talk(&output);
+        assert!(said.contains(text) && said.contains(hint), "{said}");
+        assert!(!said.contains("no TCP connection"), "{said}");
+    }
+}
+
+#[test]
+fn chain_shows_what_it_saw_and_advises_by_the_fault() {
+    if !has("openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), "own", "127.0.0.1:0", false);
+    let target = server.address.to_string();
+    let ca = ["--ca", "own.pem"];
+    let output = run(folder.path(), &[&["chain", "--server", &target], &ca[..]].concat());
+    assert!(output.status.success(), "{}", talk(&output));
+    assert!(data(&output).contains("rustls   verifies"), "{}", data(&output));
+    let other = ["--name", "other.example"];
+    let output = run(folder.path(), &[&["chain", "--server", &target], &ca[..], &other].concat());
+    let said = talk(&output);
+    assert!(said.contains("it is for another name: test.example"), "{said}");
+    assert!(said.contains("hint: ask for a name that it carries: --name test.example"), "{said}");
+    assert!(!said.contains("--ca"), "a root does not help: {said}");
+}
+
+#[test]
+fn groups_and_clients_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    for wrong in [["--group", "curve"], ["--client", "netscape"]] {
+        let output = probe(folder.path(), "127.0.0.1", &wrong);
+        assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
+    }
 }

@@ -106,8 +106,5 @@ fn a_probe_without_a_handshake_is_a_bad_answer() {
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let line = format!("probe {server} --repeat 1 --timeout 200ms");
     let json = format!("{line} --json --insecure");
-    ends(
-        folder.path(),
-        &[(&line, 1, "completed no handshake"), (&json, 1, "completed no handshake")],
-    );
+    ends(folder.path(), &[(&line, 1, "no answer in TLS"), (&json, 1, "no answer in TLS")]);
 }

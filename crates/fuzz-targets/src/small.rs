@@ -50,7 +50,7 @@ pub fn quantities(bytes: &[u8]) {
     reads_back::<Probability>(text);
 }
 
-/// Any bytes where a live server's certificate, or QUIC handshake messages, are expected.
+/// Any bytes where a live server's certificate, QUIC handshake messages or first bytes are expected.
 pub fn conn_untrusted(bytes: &[u8]) {
     let Some((cut, bytes)) = chosen(bytes) else { return };
     conn::untrusted::certificate(bytes);
@@ -61,6 +61,7 @@ pub fn conn_untrusted(bytes: &[u8]) {
         let _ = (chain.oddities(0), chain.name(), chain.lengths(), chain.without_roots());
     }
     conn::untrusted::quic_handshake(bytes, cut.into());
+    conn::untrusted::first_bytes(bytes, cut.into());
 }
 
 /// Any bytes as envelopes, cut anywhere, and as a flight to be lengthened.

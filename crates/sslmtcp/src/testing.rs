@@ -421,6 +421,7 @@ impl Engine for ScriptedEngine {
             key_shares: Vec::new(),
             client_hello_len: self.script.client_hello,
             certificates: 0,
+            ticket_promised: false,
         }
     }
 

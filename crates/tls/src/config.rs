@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustls_pki_types::CertificateDer;
 
 use crate::error::{config, no_group_for};
+use crate::offer::{Offer, Witness};
 use crate::stand_in::unsupported;
 use crate::{
     CallerError, ClientIdentity, Compression, Error, Group, Identity, KeyExchange, KeyType,
@@ -80,6 +81,12 @@ pub struct ClientConfig {
     pub identity: Option<ClientIdentity>,
     /// Where the secrets go, if anywhere.
     pub key_log: Option<KeyLog>,
+    /// The cipher suites and groups offered.
+    pub offer: Offer,
+    /// Whether the hello carries no SNI.
+    pub nameless: bool,
+    /// Where notes of the connection go, if anywhere.
+    pub witness: Option<Witness>,
 }
 
 impl ClientConfig {
@@ -99,6 +106,9 @@ impl ClientConfig {
             compression: Vec::new(),
             identity: None,
             key_log: None,
+            offer: Offer::Pinned,
+            nameless: false,
+            witness: None,
         }
     }
 }
@@ -158,6 +168,7 @@ impl ClientConfig {
             return Err(config(format!("key_shares is {shares}, and it can be 1 to {groups}")));
         }
         check_rustls(self.library, &self.compression)?;
+        self.check_offer()?;
         if self.library == Library::OpenSsl && matches!(self.trust, Trust::Unchecked) {
             return Err(unsupported("a handshake whose signature is not checked"));
         }
@@ -172,6 +183,32 @@ impl ClientConfig {
             Ok(_) => Ok(()),
             Err(_) => Err(CallerError::ServerName(name).into()),
         }
+    }
+}
+
+impl ClientConfig {
+    fn check_offer(&self) -> Result<(), Error> {
+        let groups = match &self.offer {
+            Offer::Pinned => return Ok(()),
+            Offer::Browser(_) | Offer::Everything { .. } if self.library == Library::Rustls => {
+                return Err(CallerError::Unsupported {
+                    library: Library::Rustls,
+                    feature: "suites and groups of older clients",
+                    hint: "use OpenSSL",
+                }
+                .into());
+            }
+            Offer::Usual(groups) | Offer::Browser(groups) | Offer::Everything { groups, .. } => {
+                groups
+            }
+        };
+        if groups.is_empty() {
+            return Err(config("no group is chosen"));
+        }
+        if (1..groups.len()).any(|at| groups[..at].contains(&groups[at])) {
+            return Err(config("a group is named twice"));
+        }
+        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("the server's certificate does not verify: {0}")]
     Certificate(#[from] CertificateError),
     /// The peer sent an alert, or bytes that break the protocol, or offers nothing in common.
-    #[error("the peer: {0}")]
+    #[error("{0}")]
     Peer(#[from] PeerError),
     /// The system has no trusted roots, or they cannot be read.
     #[error("the system has no trusted roots{cause}")]
@@ -164,7 +164,7 @@ impl CertificateFault {
 #[non_exhaustive]
 pub enum PeerError {
     /// A fatal alert arrived.
-    #[error("sent the fatal alert {name} ({code})")]
+    #[error("the peer refused: alert {name} ({code})")]
     Alert {
         /// The alert's code (IANA TLS Alerts).
         code: u8,
@@ -172,14 +172,17 @@ pub enum PeerError {
         name: &'static str,
     },
     /// Bytes that are no TLS, or break its rules.
-    #[error("broke the protocol: {0}")]
+    #[error("the peer broke the protocol: {0}")]
     Misbehaved(String),
     /// No version, cipher suite, group or signature scheme in common.
-    #[error("has nothing in common with this side: {0}")]
+    #[error("the peer has nothing in common with this side: {0}")]
     Incompatible(String),
     /// No application protocol in common (RFC 7301 §3.2).
-    #[error("supports none of the application protocols (ALPN) of this side")]
+    #[error("the peer supports none of the application protocols (ALPN) of this side")]
     NoApplicationProtocol,
+    /// A handshake message, in practice the certificates, beyond rustls's limit of 64 KiB.
+    #[error("the peer sent a handshake message of more than 64 KiB")]
+    LongMessage,
 }
 
 impl Explain for Error {

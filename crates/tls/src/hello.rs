@@ -1,22 +1,21 @@
 //! Watches the plaintext beginning of a connection for what the libraries do not tell: the size of the
 //! ClientHello on the wire, what it offers, and whether a HelloRetryRequest answered it.
 
-use crate::Group;
+use wire::tls::ServerHello;
+
+use crate::offer::{NamedGroup, ServerChoice};
+use crate::{CipherSuite, Group};
 
 /// Most bytes of a hello that are kept to be parsed. Real ones are below 2 KiB; a longer one is counted
 /// but not parsed.
 const MAX_KEPT: usize = 16 * 1024;
 
-/// RFC 8446 §4.1.3: the random of a ServerHello that is a HelloRetryRequest, SHA-256 of that name.
-const HELLO_RETRY_REQUEST: [u8; 32] = [
-    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
-    0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
-];
-
 const RECORD_HEADER: usize = 5;
 const HANDSHAKE_RECORD: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
+/// Bytes of type and length.
+const MESSAGE_HEADER: usize = 4;
 
 /// What a ClientHello offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub(crate) struct Watch {
     client: FirstMessage,
     server: FirstMessage,
     offer: Offer,
-    hello_retry_request: bool,
+    choice: Option<ServerChoice>,
 }
 
 impl Watch {
@@ -56,9 +55,7 @@ impl Watch {
     /// Bytes that go from the server to the client.
     pub(crate) fn server_bytes(&mut self, bytes: &[u8]) {
         if let Some(message) = self.server.feed(bytes) {
-            // After the header and legacy_version, RFC 8446 §4.1.3.
-            self.hello_retry_request = message.first() == Some(&SERVER_HELLO)
-                && message.get(6..38) == Some(&HELLO_RETRY_REQUEST[..]);
+            self.choice = server_choice(message);
         }
     }
 
@@ -72,7 +69,12 @@ impl Watch {
     }
 
     pub(crate) fn hello_retry_request(&self) -> bool {
-        self.hello_retry_request
+        self.choice.is_some_and(|choice| choice.hello_retry_request)
+    }
+
+    /// The server's choice, once its first message is whole.
+    pub(crate) fn choice(&self) -> Option<ServerChoice> {
+        self.choice
     }
 }
 
@@ -173,6 +175,19 @@ impl<'a> Fields<'a> {
         let len = self.u16()?;
         self.take(usize::from(len))
     }
+}
+
+/// RFC 8446 §4.1.3, RFC 5246 §7.4.1.3.
+fn server_choice(message: &[u8]) -> Option<ServerChoice> {
+    let (&SERVER_HELLO, _) = message.split_first()? else { return None };
+    let hello = ServerHello::new_checked(message.get(MESSAGE_HEADER..)?).ok()?;
+    Some(ServerChoice {
+        version: hello.version(),
+        cipher_suite: CipherSuite(hello.cipher_suite().0),
+        group: hello.group().map(NamedGroup),
+        hello_retry_request: hello.is_hello_retry_request(),
+        session_ticket: hello.extensions().find(wire::tls::ExtensionKind::SESSION_TICKET).is_some(),
+    })
 }
 
 /// RFC 8446 §4.1.2.
@@ -296,8 +311,9 @@ mod tests {
 
     #[test]
     fn hello_retry_request_is_told_by_its_random() {
-        let mut message = vec![SERVER_HELLO, 0, 0, 34, 3, 3];
-        message.extend(HELLO_RETRY_REQUEST);
+        let mut message = vec![SERVER_HELLO, 0, 0, 38, 3, 3];
+        message.extend(wire::tls::HELLO_RETRY_REQUEST_RANDOM);
+        message.extend([0, 0x13, 0x01, 0]); // no session id, a suite, no compression
         for (change, wanted) in [(0, true), (1, false)] {
             let mut message = message.clone();
             message[20] ^= change;

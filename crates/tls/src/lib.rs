@@ -29,7 +29,7 @@
 //! # }
 //! ```
 //!
-//! What is pinned, so that a measurement says what it measured: AES-128-GCM with SHA-256 in every
+//! Pinned unless [`Offer`] says otherwise, so that a measurement says what it measured: AES-128-GCM with SHA-256 in every
 //! version, the groups in the order given, one ticket a connection.
 
 mod certificate_file;
@@ -46,6 +46,7 @@ mod identity;
 mod identity_pem;
 mod identity_quantum;
 mod kinds;
+mod offer;
 mod openssl_engine;
 pub mod quic;
 mod rustls_engine;
@@ -63,6 +64,7 @@ pub use config::{ClientConfig, KeyLog, ServerConfig, Trust};
 pub use error::{CallerError, CertificateError, CertificateFault, Error, PeerError};
 pub use identity::{Identity, MAX_CHAIN, Validity};
 pub use kinds::{CipherSuite, Group, KeyExchange, KeyType, Library, Version};
+pub use offer::{NamedGroup, Notes, Offer, ServerChoice, WireVersion, Witness, named_group};
 pub use rustls_engine::AcceptAnyCertificate;
 pub use server::Server;
 pub use session::{EarlyData, Facts, MAX_BUFFERED, Session};

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::hello::Watch;
+use crate::offer::ServerChoice;
 use crate::{CallerError, CipherSuite, Error, Group, Library, PeerError, Ticket, Version};
 
 /// Most bytes that a session holds for the caller in any direction: unsent records, unread plaintext.
@@ -70,6 +71,11 @@ pub trait Session: Send {
     /// What is known of the connection so far.
     fn facts(&self) -> Facts;
 
+    /// The server's choice, as soon as its hello is read; `None` on a server.
+    fn server_choice(&self) -> Option<ServerChoice> {
+        None
+    }
+
     /// The newest ticket that arrived, once; client only.
     fn take_ticket(&mut self) -> Option<Ticket>;
 
@@ -128,6 +134,9 @@ pub struct Facts {
     pub client_hello_len: usize,
     /// Certificates that the server sent (client side); 0 when resumed.
     pub certificates: usize,
+    /// Whether the server promised a ticket of TLS 1.2 (RFC 5077 §3.2; client side).
+    #[serde(skip)]
+    pub ticket_promised: bool,
 }
 
 impl Facts {
@@ -137,6 +146,7 @@ impl Facts {
             hello_retry_request: watch.hello_retry_request(),
             key_shares: watch.offer().known_key_shares(),
             client_hello_len: watch.client_hello_len(),
+            ticket_promised: watch.choice().is_some_and(|choice| choice.session_ticket),
             ..self
         }
     }

@@ -16,7 +16,7 @@ use crate::value::{server_name, value};
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 7] = [
     (Exit::Done, "done"),
-    (Exit::Found, "the server cannot be reached"),
+    (Exit::Found, "the server cannot be reached, or shows no certificate"),
     (Exit::Usage, "the command line or a file is wrong"),
     (Exit::Machine, "this machine cannot do it (`wiretax doctor` says what is missing)"),
     (Exit::Results, "the result could not be written"),
@@ -41,7 +41,8 @@ pub struct ChainArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath,
           required_unless_present_any = ["make", "server"])]
     pub files: Vec<PathBuf>,
-    /// Take the chain that this server sends, HOST or HOST:PORT: one connection, without a request
+    /// Take the chain that this server sends, HOST or HOST:PORT: one connection, without a request (more
+    /// if a browser's hello fails)
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname, conflicts_with = "measure")]
     pub server: Option<String>,
     /// Write the server's chain to this file (PEM)
@@ -73,7 +74,7 @@ pub struct ChainArgs {
     /// Verify the chain against these roots only (PEM) [default: the system's]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Certificates")]
     pub ca: Option<PathBuf>,
-    /// The name that the leaf must carry [default: the first name in it]
+    /// The name that the leaf must carry [default: the host of --server, else the first name in it]
     #[arg(long, value_name = "NAME", value_parser = server_name, help_heading = "Certificates")]
     pub name: Option<String>,
     /// Also serve the chains in the lab, and count bytes and round trips there (about 10 seconds)

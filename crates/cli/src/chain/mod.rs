@@ -11,6 +11,7 @@ use ::lab::{EnterOptions, LabOptions};
 use fault::{Fault, OrProblem, Problem};
 use testbed::{Counted, ShowOptions};
 use tls::Group;
+use tls::chain::ChainFault;
 
 pub use self::args::ChainArgs;
 pub use self::cost::TRANSPORT_PARAMETERS;
@@ -59,11 +60,24 @@ pub fn chain(args: &ChainArgs, diagnostics: &Diagnostics) -> Outcome {
             let what = format!("{}: {}", source.name, oddity.what);
             diagnostics.warning_with_remedy(what, Some(oddity.remedy));
         }
+        for fault in source.faults.iter().filter(|fault| !is_about_time(fault)) {
+            let what = format!("{}: the certificate is not trusted: {fault}", source.name);
+            diagnostics.warning_with_remedy(what, Some(&fault.remedy()));
+        }
+        if let Some(finding) = &source.finding {
+            let what = format!("{}: {}", source.name, finding.text);
+            diagnostics.warning_with_remedy(what, Some(&finding.remedy));
+        }
         for line in advice {
             diagnostics.advice(&format!("{}: {line}", source.name));
         }
     }
     Ok(Exit::Done)
+}
+
+/// Whether an oddity says the same.
+fn is_about_time(fault: &ChainFault) -> bool {
+    matches!(fault, ChainFault::Expired { .. } | ChainFault::NotYetValid { .. })
 }
 
 /// Counts in the lab what was computed.

@@ -3,6 +3,7 @@
 use fault::one_line;
 use report::{Cell, Column, Row, Table};
 use serde_json::{Value, json};
+use tls::chain::ChainFault;
 use units::counted;
 
 use super::cost::Way;
@@ -114,6 +115,10 @@ fn cells(source: &Source, way: &Way, args: &ChainArgs) -> Vec<Cell> {
     cells
 }
 
+fn fault(fault: &ChainFault) -> Value {
+    json!({ "what": fault.to_string(), "remedy": fault.remedy() })
+}
+
 /// Everything, for programs.
 pub fn json(
     sources: &[Source],
@@ -133,6 +138,8 @@ pub fn json(
                 "certificates": source.chain.certificates(),
                 "verdicts": source.verdicts,
                 "oddities": source.oddities,
+                "faults": source.faults.iter().map(fault).collect::<Vec<_>>(),
+                "finding": source.finding,
                 "ways": ways,
                 "advice": advice,
             })

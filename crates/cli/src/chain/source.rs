@@ -2,15 +2,17 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use conn::probe::Finding;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use flight::Framing;
 use outfile::OutFile;
 use testbed::Carrier;
-use tls::chain::{Chain, Oddity, Verdict};
+use tls::chain::{Chain, ChainFault, Oddity, Verdict};
 use tls::{Compression, Identity, SignatureKind, Trust};
 
 use super::ChainArgs;
@@ -35,6 +37,10 @@ pub struct Source {
     pub oddities: Vec<Oddity>,
     /// What each library's verifier says; empty without a name to verify it for.
     pub verdicts: Vec<Verdict>,
+    /// The faults for which a client refuses it.
+    pub faults: Vec<ChainFault>,
+    /// The verdict on the server's handshake, if a browser's hello fails there.
+    pub finding: Option<Finding>,
     /// The chain without its key, which rustls shows in every way.
     pub stand_in: Arc<Identity>,
     /// The chain with its key, where OpenSSL serves it: over TCP, without compression.
@@ -68,11 +74,14 @@ pub fn sources(args: &ChainArgs, diagnostics: &Diagnostics) -> Result<Vec<Source
     for file in &args.files {
         let named = || format!("{}", file.display());
         let chain = Chain::from_file(&contents(file)?).while_doing(named)?;
-        sources.push(given(named(), chain, &trust, args)?);
+        let host = args.name.clone().or_else(|| chain.name());
+        sources.push(given(named(), chain, host, &trust)?);
     }
     if let Some(server) = &args.server {
-        let chain = fetched(server, args, diagnostics)?;
-        sources.push(given(server.clone(), chain, &trust, args)?);
+        let (chain, host, finding) = fetched(server, args, diagnostics)?;
+        let host = host.or_else(|| chain.name());
+        let source = given(server.clone(), chain, host, &trust)?;
+        sources.push(Source { finding, ..source });
     }
     for recipe in &args.make {
         sources.push(made(*recipe, args)?);
@@ -101,13 +110,17 @@ fn trust(args: &ChainArgs) -> Result<Trust, Problem> {
 }
 
 /// A chain of somebody else's.
-fn given(name: String, chain: Chain, trust: &Trust, args: &ChainArgs) -> Result<Source, Problem> {
-    let host = args.name.clone().or_else(|| chain.name());
-    let verdicts = match &host {
-        Some(host) => chain.verify(trust, host, now())?,
-        None => Vec::new(),
+fn given(
+    name: String,
+    chain: Chain,
+    host: Option<String>,
+    trust: &Trust,
+) -> Result<Source, Problem> {
+    let (verdicts, faults) = match &host {
+        Some(host) => (chain.verify(trust, host, now())?, chain.faults(trust, host, now())?),
+        None => (Vec::new(), Vec::new()),
     };
-    source(name, chain, verdicts, None)
+    Ok(Source { faults, ..source(name, chain, verdicts, None)? })
 }
 
 /// A chain made here. Classical ones are shown without their key as strangers' are, so that all are shown
@@ -140,12 +153,19 @@ fn source(
         name,
         chain,
         verdicts,
+        faults: Vec::new(),
+        finding: None,
         own,
     })
 }
 
-/// What a server sends; into a file, too, if that is wanted.
-fn fetched(server: &str, args: &ChainArgs, diagnostics: &Diagnostics) -> Result<Chain, Problem> {
+/// The chain that a server sends, the name that it must carry, and the verdict on the handshake; the chain
+/// goes into a file, too, if that is wanted.
+fn fetched(
+    server: &str,
+    args: &ChainArgs,
+    diagnostics: &Diagnostics,
+) -> Result<(Chain, Option<String>, Option<Finding>), Problem> {
     let mut target = args.reach.target(server, diagnostics)?;
     let unwritable = |path: &Path| format!("{} cannot be written", path.display());
     let save = match &args.save {
@@ -157,15 +177,17 @@ fn fetched(server: &str, args: &ChainArgs, diagnostics: &Diagnostics) -> Result<
     };
     target.server_name.clone_from(&args.name);
     let runtime = crate::runtime::runtime()?;
-    let der = runtime.block_on(conn::probe::chain(&target, PATIENCE));
+    let seen = runtime.block_on(conn::probe::chain(&target, PATIENCE));
     runtime.shutdown_background();
-    let der = der.map_err(|error| Problem::from(error).blaming(Fault::Peer))?;
-    let chain = Chain::from_der(&der).while_doing(|| server.to_owned())?;
+    let seen = seen.map_err(|error| Problem::from(error).blaming(Fault::Peer))?;
+    let chain = Chain::from_der(&seen.chain).while_doing(|| server.to_owned())?;
     if let Some((path, mut file)) = save {
         let written = file.write_all(chain.to_pem()?.as_ref()).and_then(|()| file.finish_synced());
         written.blame(Fault::Results).while_doing(|| unwritable(path))?;
     }
-    Ok(chain)
+    // An address is in few certificates: the chain's own name says more.
+    let host = Some(target.host).filter(|host| host.parse::<IpAddr>().is_err());
+    Ok((chain, args.name.clone().or(host), seen.finding))
 }
 
 /// Seconds since 1970.

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use conn::probe::Client;
+use tls::NamedGroup;
 use units::Delay;
 
 use crate::exit::usual_epilogue;
 use crate::options::JsonArg;
 use crate::reach::ReachArgs;
-use crate::value::{server_name, value};
+use crate::value::{named_group, server_name, value};
 
 /// `wiretax probe`.
 #[derive(Debug, Args)]
@@ -21,6 +23,8 @@ use crate::value::{server_name, value};
   wiretax probe mail.example.org --starttls smtp
   wiretax probe example.org --cert client.pem --key client-key.pem
   wiretax probe example.org --proxy http://proxy.example:3128
+  wiretax probe old.example.org --client everything
+  wiretax probe example.org --group x25519mlkem768,x25519
   wiretax probe example.org --json > from-here.json
   wiretax probe --compare from-here.json from-there.json"
 ))]
@@ -49,6 +53,14 @@ pub struct ProbeArgs {
     /// Write a qlog file (JSON-SEQ) for each QUIC connection
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "compare")]
     pub qlog: Option<PathBuf>,
+    /// What the measured connections offer: `small` (X25519, P-256, P-384: one segment), `browser`
+    /// (X25519MLKEM768 and older suites too), `everything` (all that OpenSSL has, for old servers)
+    #[arg(long, value_parser = value::<Client>, default_value = "small", value_name = "CLIENT")]
+    pub client: Client,
+    /// The groups that they offer, preferred first, as x25519,p256,p384,p521,x448,ffdhe2048
+    /// [default: those of --client]
+    #[arg(long, value_parser = named_group, value_delimiter = ',', value_name = "GROUPS")]
+    pub group: Vec<NamedGroup>,
     /// IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     pub ipv4: bool,

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use conn::probe::{
-    Family, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, Versions, probe as look,
+    Family, Kind, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, Versions,
+    probe as look,
 };
 use fault::{Fault, OrProblem, Problem, WhileDoing, one_line};
 use report::{Cell, Column, Row, Table};
@@ -49,39 +50,44 @@ pub fn probe(args: &ProbeArgs, diagnostics: &Diagnostics) -> Outcome {
     } else {
         say(&side_by_side(&reports).to_text(terminal_width()))?;
     }
+    let bad = match reports.as_slice() {
+        [(_, report)] if args.target.is_some() => bad(report, args),
+        _ => None,
+    };
     for (name, report) in &reports {
-        advise(name, report, diagnostics);
+        advise(name, report, bad.is_some(), diagnostics);
     }
-    match reports.as_slice() {
-        [(_, report)] if args.target.is_some() => bad(report, args).map_or(Ok(Exit::Done), Err),
-        _ => Ok(Exit::Done),
-    }
+    bad.map_or(Ok(Exit::Done), Err)
 }
 
 /// The bad answer of a probe: no handshake, or a certificate that is not trusted.
 fn bad(report: &Report, args: &ProbeArgs) -> Option<Problem> {
     let Versions { tls12, tls13, quic } = &report.versions;
     let host = &report.host;
-    if ![tls12, tls13, quic].into_iter().any(Verdict::is_supported) {
-        return Some(Problem::new(Fault::Peer, format!("{host} completed no handshake")));
+    let works = [tls12, tls13, quic].into_iter().any(Verdict::is_supported);
+    if let Some(finding) = report.finding.as_ref().filter(|_| !works) {
+        let problem = Problem::new(Fault::Peer, format!("{host}: {}", finding.text));
+        return Some(problem.with_remedy(finding.remedy.clone()));
     }
     let untrusted = report.certificates.as_ref().is_some_and(|found| found.problem.is_some());
-    (untrusted && !args.insecure)
-        .then(|| Problem::new(Fault::Peer, format!("the certificate of {host} is not trusted")))
+    if untrusted && !args.insecure {
+        let text = format!("the certificate of {host} is not trusted");
+        return Some(Problem::new(Fault::Peer, text));
+    }
+    (!works).then(|| Problem::new(Fault::Peer, format!("{host} completed no handshake")))
 }
 
-/// What the server's owner may do, if a report knows something.
-fn advise(name: &str, report: &Report, diagnostics: &Diagnostics) {
+/// What the server's owner may do, if a report knows something. The verdict is left out where the error
+/// that follows has it.
+fn advise(name: &str, report: &Report, is_bad: bool, diagnostics: &Diagnostics) {
     let of = if name.is_empty() { String::new() } else { format!("{name}: ") };
+    let works = [&report.versions.tls12, &report.versions.tls13, &report.versions.quic];
+    let works = works.into_iter().any(Verdict::is_supported);
+    let said = report.finding.as_ref().filter(|_| is_bad && !works);
     for hint in &report.hints {
-        diagnostics.advice(&format!("{of}{hint}"));
-    }
-    let problem = report.certificates.as_ref().and_then(|found| found.problem.as_deref());
-    if problem.is_some_and(|problem| problem.contains("CaUsedAsEndEntity")) {
-        diagnostics.advice(&format!(
-            "{of}the server shows the certificate of a CA as its own, as `openssl req -x509` makes \
-             them; make it with `-addext basicConstraints=critical,CA:FALSE`"
-        ));
+        if !said.is_some_and(|finding| hint.starts_with(&finding.text)) {
+            diagnostics.advice(&format!("{of}{hint}"));
+        }
     }
 }
 
@@ -106,6 +112,8 @@ fn measure(
         repeats: args.repeat,
         timeout: args.timeout.duration(),
         deadline: DEADLINE,
+        client: args.client,
+        groups: args.group.clone(),
         ..Options::default()
     };
     let runtime = crate::runtime::runtime()?;
@@ -216,14 +224,20 @@ fn describe(report: &Report) -> String {
     }
     let versions = &report.versions;
     line("TLS 1.2", verdict(&versions.tls12));
-    line("TLS 1.3", verdict(&versions.tls13));
+    line("TLS 1.3", verdict(&versions.tls13) + retried(report));
     line("QUIC", verdict(&versions.quic));
     if let Some(offer) = &report.offer {
         let retry = if offer.hello_retry_request { ", after a HelloRetryRequest" } else { "" };
+        let kind = report.finding.as_ref().map(|finding| finding.kind);
+        let by = match kind {
+            Some(Kind::Unusual | Kind::LongCertificates) => "; the client offers everything",
+            Some(Kind::OldSuites) => "; the client offers older suites",
+            _ => "",
+        };
         line(
             "negotiates",
             format!(
-                "{}, {}, group {}, ALPN {}{retry}",
+                "{}, {}, group {}, ALPN {}{retry}{by}",
                 offer.version,
                 offer.cipher_suite,
                 offer.group.as_deref().unwrap_or("none"),
@@ -261,6 +275,13 @@ fn before_tls(report: &Report) -> Option<String> {
     Some(format!("{time:.1} ms for {}, within the TLS times below", steps.join(" and ")))
 }
 
+/// What the measured handshakes of TLS 1.3 cost more, if they do.
+fn retried(report: &Report) -> &'static str {
+    let mode = report.mode(Mode::Tls13);
+    let retried = mode.is_some_and(|mode| mode.verdict.is_supported() && mode.hello_retry_request);
+    if retried { ", with HelloRetryRequest" } else { "" }
+}
+
 fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Supported => "yes".to_owned(),
@@ -290,15 +311,18 @@ fn table(report: &Report) -> Table {
         Column::new("verdict"),
     ];
     let before = report.before_tls.clone().unwrap_or_default();
+    let round_trips = match report.path.connect_ms {
+        Some(ms) if ms < 1.0 => "no round trips: the path's is below 1 ms",
+        _ => "round trips of the TCP connect time",
+    };
     let caption = match (before.proxy, before.starttls) {
-        (Some(_), _) => "Medians from the start of each connection, through the proxy",
+        (Some(_), _) => {
+            "Medians from the start of each connection, through the proxy".to_owned()
+        }
         (None, Some(_)) => {
-            "Medians from the start of each connection; round trips of the TCP connect time, without \
-             STARTTLS"
+            format!("Medians from the start of each connection; {round_trips}, without STARTTLS")
         }
-        (None, None) => {
-            "Medians from the start of each connection; round trips of the TCP connect time"
-        }
+        (None, None) => format!("Medians from the start of each connection; {round_trips}"),
     };
     let mut table = Table::new(caption, columns);
     for mode in &report.modes {

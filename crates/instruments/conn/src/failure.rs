@@ -39,7 +39,7 @@ pub enum Failure {
         detail: String,
     },
     /// TLS failed; the inner error says whose fault it is.
-    #[error("TLS: {0}")]
+    #[error("{}", of_tls(.0))]
     Tls(#[from] tls::Error),
     /// The proxy made no connection.
     #[error("{0}")]
@@ -137,6 +137,14 @@ impl Failure {
     }
 }
 
+/// An error of TLS. A sentence about the peer needs no heading.
+fn of_tls(error: &tls::Error) -> String {
+    match error {
+        tls::Error::Peer(peer) => peer.to_string(),
+        other => format!("TLS: {other}"),
+    }
+}
+
 /// What to do about an error of the machine.
 fn remedy(errno: i32) -> Option<&'static str> {
     Some(match errno {
@@ -173,6 +181,13 @@ mod tests {
             let failure = Failure::from_io("connect", "connecting", &error);
             assert_eq!((failure.name(), failure.fault()), (name, fault), "{failure}");
         }
+    }
+
+    #[test]
+    fn an_alert_is_a_sentence() {
+        let alert = tls::PeerError::Alert { code: 40, name: "handshake_failure" };
+        let failure = Failure::Tls(alert.into());
+        assert_eq!(failure.to_string(), "the peer refused: alert handshake_failure (40)");
     }
 
     #[test]

@@ -9,4 +9,5 @@ mod names;
 mod opening;
 mod probe;
 mod quic;
+mod servers;
 mod tcp;

@@ -1,6 +1,7 @@
 //! Chains that others made: what each certificate is, what is odd about their order, and what the
 //! verifiers of both libraries say of them. No private key is needed.
 
+mod faults;
 mod read;
 mod verify;
 
@@ -8,6 +9,7 @@ use openssl::asn1::Asn1Time;
 use openssl::x509::{X509, X509VerifyResult};
 use serde::Serialize;
 
+pub use self::faults::ChainFault;
 pub use self::verify::Verdict;
 use crate::{Error, Identity, SignatureKind, StandIn};
 

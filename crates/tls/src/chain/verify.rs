@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::Chain;
 use crate::config::system_roots;
 use crate::openssl_engine::failed;
-use crate::{Error, Library, Trust};
+use crate::{CertificateFault, Error, Library, Trust};
 
 /// What a library says of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,18 +91,29 @@ impl Chain {
     }
 
     fn by_rustls(&self, roots: &[Vec<u8>], name: &str, now: i64) -> Result<Option<String>, Error> {
+        Ok(self.refused_by_rustls(roots, name, now)?.map(|(_, detail)| in_short(&detail)))
+    }
+
+    /// Why rustls refuses the chain: the kind, and its own words.
+    pub(super) fn refused_by_rustls(
+        &self,
+        roots: &[Vec<u8>],
+        name: &str,
+        now: i64,
+    ) -> Result<Option<(CertificateFault, String)>, Error> {
+        let other = |detail: String| Ok(Some((CertificateFault::Other, detail)));
         let mut store = RootCertStore::empty();
         let roots = roots.iter().map(|root| CertificateDer::from(root.as_slice()));
         store.add_parsable_certificates(roots);
         if store.is_empty() {
-            return Ok(Some("no root of those that are trusted can be read".to_owned()));
+            return other("no root of those that are trusted can be read".to_owned());
         }
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
             .build()
             .map_err(|cause| crate::error::config(format!("trust: {cause}")))?;
         let Ok(name) = ServerName::try_from(name.to_owned()) else {
-            return Ok(Some(format!("`{name}` is neither a DNS name nor an IP address")));
+            return other(format!("`{name}` is neither a DNS name nor an IP address"));
         };
         let der = self.der()?;
         let mut der = der.iter().map(|der| CertificateDer::from(der.as_slice()));
@@ -110,6 +121,12 @@ impl Chain {
         let others: Vec<_> = der.collect();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now).unwrap_or(0)));
         let verified = verifier.verify_server_cert(&leaf, &others, &name, &[], now);
-        Ok(verified.err().map(|cause| in_short(&cause.to_string())))
+        Ok(verified.err().map(|cause| {
+            let detail = cause.to_string();
+            match crate::rustls_engine::error(cause) {
+                Error::Certificate(error) => (error.reason, detail),
+                _ => (CertificateFault::Other, detail),
+            }
+        }))
     }
 }

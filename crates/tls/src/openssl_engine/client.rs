@@ -12,12 +12,13 @@ use openssl::ssl::{
 use openssl::x509::X509;
 use openssl::x509::store::X509StoreBuilder;
 
-use super::context::{alpn_list, builder, group_list};
+use super::context::{alpn_list, browser, builder, everything, group_list, usual};
 use super::fault::library;
 use super::ffi;
 use super::session::{ClientSide, OpenSslSession, Side};
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
+use crate::offer::{Offer, Witness};
 use crate::ticket::{Origin, Secret};
 use crate::{CallerError, ClientIdentity, Error, Session, Ticket, Version};
 
@@ -53,8 +54,10 @@ fn newest_slot() -> Result<Index<Ssl, Newest>, Error> {
 pub(crate) struct Client {
     context: SslContext,
     server_name: String,
+    nameless: bool,
     early_data: bool,
     origin: Arc<Origin>,
+    witness: Option<Witness>,
 }
 
 impl core::fmt::Debug for Client {
@@ -73,6 +76,14 @@ impl Client {
             &groups,
             config.key_log.as_ref(),
         )?;
+        match &config.offer {
+            Offer::Pinned => {}
+            Offer::Usual(groups) => usual(&mut context, groups)?,
+            Offer::Browser(groups) => browser(&mut context, groups)?,
+            Offer::Everything { groups, old_versions } => {
+                everything(&mut context, groups, *old_versions)?;
+            }
+        }
         match &config.trust {
             Trust::Roots(roots) => context.set_cert_store(store(roots.iter().map(Vec::as_slice))?),
             Trust::System => {
@@ -106,8 +117,10 @@ impl Client {
         Ok(Self {
             context: context.build(),
             server_name: config.server_name.clone(),
+            nameless: config.nameless,
             early_data: config.early_data,
             origin: Arc::new(Origin),
+            witness: config.witness.clone(),
         })
     }
 
@@ -116,8 +129,10 @@ impl Client {
         Self {
             context: self.context.clone(),
             server_name: name.to_owned(),
+            nameless: self.nameless,
             early_data: self.early_data,
             origin: Arc::clone(&self.origin),
+            witness: self.witness.clone(),
         }
     }
 
@@ -130,7 +145,9 @@ impl Client {
         match self.server_name.parse::<IpAddr>() {
             Ok(address) => ssl.param_mut().set_ip(address).map_err(library)?,
             Err(_) => {
-                ssl.set_hostname(&self.server_name).map_err(library)?;
+                if !self.nameless {
+                    ssl.set_hostname(&self.server_name).map_err(library)?;
+                }
                 ssl.param_mut().set_host(&self.server_name).map_err(library)?;
                 sni = Some(self.server_name.clone());
             }
@@ -160,6 +177,7 @@ impl Client {
             origin: Arc::clone(&self.origin),
             early_room,
             server_name: sni,
+            witness: self.witness.clone(),
         });
         Ok(Box::new(OpenSslSession::new(ssl, side)?))
     }

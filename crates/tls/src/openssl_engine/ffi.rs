@@ -7,7 +7,7 @@ use foreign_types::{ForeignType, ForeignTypeRef};
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, PKeyRef, Private, Public};
 use openssl::ssl::{SslContextBuilder, SslRef, SslSession, SslSessionRef};
-use openssl_sys::{EVP_PKEY, EVP_PKEY_Q_keygen, SSL, SSL_CTX, SSL_SESSION};
+use openssl_sys::{EVP_PKEY, EVP_PKEY_Q_keygen, SSL, SSL_CTX, SSL_CTX_ctrl, SSL_SESSION};
 
 unsafe extern "C" {
     fn SSL_get_early_data_status(ssl: *const SSL) -> c_int;
@@ -17,6 +17,8 @@ unsafe extern "C" {
     fn EVP_PKEY_get0_type_name(key: *const EVP_PKEY) -> *const c_char;
 }
 
+/// `SSL_CTRL_SET_MAX_CERT_LIST` of openssl/ssl.h.
+const SET_MAX_CERT_LIST: c_int = 51;
 /// `SSL_EARLY_DATA_ACCEPTED` of openssl/ssl.h.
 const EARLY_DATA_ACCEPTED: c_int = 2;
 
@@ -45,6 +47,14 @@ pub(super) fn group_name(ssl: &SslRef) -> Option<String> {
 pub(super) fn set_recv_max_early_data(context: &mut SslContextBuilder, bytes: u32) -> bool {
     // SAFETY: the pointer is of a live SSL_CTX that nobody else uses yet.
     unsafe { SSL_CTX_set_recv_max_early_data(context.as_ptr(), bytes) == 1 }
+}
+
+/// Lets a client take chains of so many bytes; OpenSSL's default is 100 KiB.
+pub(super) fn set_max_cert_list(context: &mut SslContextBuilder, bytes: i64) {
+    // SAFETY: the pointer is of a live SSL_CTX that nobody else uses yet; this command reads no pointer.
+    unsafe {
+        SSL_CTX_ctrl(context.as_ptr(), SET_MAX_CERT_LIST, bytes, core::ptr::null_mut());
+    }
 }
 
 /// A copy of its own of a session; `None` when memory is short.

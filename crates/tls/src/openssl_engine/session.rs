@@ -10,6 +10,7 @@ use super::fault::{library, of_session};
 use super::ffi;
 use super::pipe::Pipe;
 use crate::hello::Watch;
+use crate::offer::{ServerChoice, Witness, named_group};
 use crate::session::{Plaintext, check_room};
 use crate::ticket::{Origin, Ticket};
 use crate::{CallerError, CipherSuite, EarlyData, Error, Facts, Library, Session, Version};
@@ -20,6 +21,7 @@ pub(super) struct ClientSide {
     pub(super) origin: Arc<Origin>,
     pub(super) early_room: usize,
     pub(super) server_name: Option<String>,
+    pub(super) witness: Option<Witness>,
 }
 
 /// What only a server has.
@@ -160,6 +162,13 @@ impl OpenSslSession {
         }
     }
 
+    /// Notes the server's certificates, which stay known when the handshake fails.
+    fn note_chain(&self) {
+        let Side::Client(ClientSide { witness: Some(witness), .. }) = &self.side else { return };
+        let Some(chain) = self.stream.ssl().peer_cert_chain() else { return };
+        witness.note_chain(chain.iter().filter_map(|one| one.to_der().ok()).collect());
+    }
+
     fn is_server(&self) -> bool {
         matches!(self.side, Side::Server(_))
     }
@@ -203,7 +212,9 @@ impl Session for OpenSslSession {
             Side::Server(_) => self.watch.client_bytes(records),
         }
         self.stream.get_mut().feed(records);
-        self.advance()
+        let advanced = self.advance();
+        self.note_chain();
+        advanced
     }
 
     fn write_tls(&mut self, out: &mut Vec<u8>) -> Result<usize, Error> {
@@ -309,8 +320,16 @@ impl Session for OpenSslSession {
             key_shares: Vec::new(),
             client_hello_len: 0,
             certificates: if resumed || self.is_server() { 0 } else { sent },
+            ticket_promised: false,
         };
         facts.watched(&self.watch)
+    }
+
+    fn server_choice(&self) -> Option<ServerChoice> {
+        let Side::Client(_) = &self.side else { return None };
+        let choice = self.watch.choice()?;
+        let known = ffi::group_name(self.stream.ssl()).and_then(|name| named_group(&name));
+        Some(ServerChoice { group: choice.group.or(known), ..choice })
     }
 
     fn take_ticket(&mut self) -> Option<Ticket> {

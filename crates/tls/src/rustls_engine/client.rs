@@ -11,11 +11,15 @@ use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::accept::AcceptAnyCertificate;
 use super::flow::Flow;
-use super::{KeyLogLines, TicketStore, common_facts, error, protocol_versions, provider};
+use super::noting::{NotingResolver, NotingVerifier};
+use super::{
+    KeyLogLines, TicketStore, common_facts, error, protocol_versions, provider, usual_provider,
+};
 use crate::compression::decompressors;
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
 use crate::hello::Watch;
+use crate::offer::{NamedGroup, Offer, ServerChoice};
 use crate::ticket::Origin;
 use crate::{CallerError, EarlyData, Error, Facts, Session, Ticket};
 
@@ -29,9 +33,15 @@ pub(crate) struct Client {
 
 /// The rustls configuration that a [`ClientConfig`] means, without resumption.
 pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, Error> {
-    let provider =
+    let mut provider =
         provider(&config.versions, config.key_exchange, &config.groups, config.key_shares)?;
-    let verifier = verifier(&config.trust, &provider)?;
+    if let Offer::Usual(groups) = &config.offer {
+        provider = usual_provider(groups)?;
+    }
+    let mut verifier = verifier(&config.trust, &provider)?;
+    if let Some(witness) = config.witness.clone() {
+        verifier = Arc::new(NotingVerifier { inner: verifier, witness });
+    }
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&protocol_versions(&config.versions))
         .map_err(|cause| config_error(cause.to_string()))?
@@ -43,8 +53,13 @@ pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, 
     };
     tls.alpn_protocols.clone_from(&config.alpn);
     tls.enable_early_data = config.early_data;
+    tls.enable_sni = !config.nameless;
     tls.cert_decompressors = decompressors(&config.compression);
     tls.resumption = Resumption::disabled();
+    if let Some(witness) = config.witness.clone() {
+        let inner = Arc::clone(&tls.client_auth_cert_resolver);
+        tls.client_auth_cert_resolver = Arc::new(NotingResolver { inner, witness });
+    }
     if let Some(key_log) = &config.key_log {
         tls.key_log = Arc::new(KeyLogLines(key_log.clone()));
     }
@@ -199,6 +214,13 @@ impl Session for ClientSession {
             server_name: self.server_name.clone(),
             ..common.watched(&self.watch)
         }
+    }
+
+    fn server_choice(&self) -> Option<ServerChoice> {
+        let choice = self.watch.choice()?;
+        let known = self.connection.negotiated_key_exchange_group();
+        let known = known.map(|group| NamedGroup(group.name().into()));
+        Some(ServerChoice { group: known.or(choice.group), ..choice })
     }
 
     fn take_ticket(&mut self) -> Option<Ticket> {

@@ -4,6 +4,7 @@ mod accept;
 mod client;
 mod flow;
 mod groups;
+mod noting;
 mod server;
 mod store;
 
@@ -21,6 +22,7 @@ pub(crate) use store::TicketStore;
 use self::groups::kx_groups;
 use crate::config::KeyLog;
 use crate::error::alert_name;
+use crate::offer::NamedGroup;
 use crate::{
     CallerError, CertificateError, CertificateFault, CipherSuite, Error, Facts, Group, KeyExchange,
     Library, PeerError, Version,
@@ -50,6 +52,22 @@ pub(crate) fn provider(
         kx_groups: kx_groups(groups, key_shares)?,
         ..aws_lc_rs::default_provider()
     }))
+}
+
+/// The provider with rustls's own suites and the given groups.
+pub(crate) fn usual_provider(groups: &[NamedGroup]) -> Result<Arc<CryptoProvider>, Error> {
+    let known = |group: &NamedGroup| {
+        let all = aws_lc_rs::ALL_KX_GROUPS.iter().copied();
+        all.clone().find(|known| u16::from(known.name()) == group.0).ok_or_else(|| {
+            Error::from(CallerError::Unsupported {
+                library: Library::Rustls,
+                feature: "one of these groups",
+                hint: "offer x25519, p256, p384, x25519mlkem768 or secp256r1mlkem768, or use OpenSSL",
+            })
+        })
+    };
+    let kx_groups = groups.iter().map(known).collect::<Result<_, _>>()?;
+    Ok(Arc::new(CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() }))
 }
 
 pub(crate) fn protocol_versions(versions: &[Version]) -> Vec<&'static SupportedProtocolVersion> {
@@ -85,6 +103,7 @@ pub(crate) fn common_facts(state: &rustls::CommonState) -> Facts {
         key_shares: Vec::new(),
         client_hello_len: 0,
         certificates: 0,
+        ticket_promised: false,
     }
 }
 
@@ -118,6 +137,9 @@ pub(crate) fn error(error: rustls::Error) -> Error {
         E::AlertReceived(alert) => alert_error(alert),
         E::NoApplicationProtocol => PeerError::NoApplicationProtocol.into(),
         E::PeerIncompatible(_) => PeerError::Incompatible(detail).into(),
+        E::InvalidMessage(rustls::InvalidMessage::HandshakePayloadTooLarge) => {
+            PeerError::LongMessage.into()
+        }
         E::PeerMisbehaved(_)
         | E::InvalidMessage(_)
         | E::InappropriateMessage { .. }

@@ -45,6 +45,12 @@ impl Target {
         })
     }
 
+    /// The client of every connection, before it is said what it offers.
+    pub(super) fn client(&self, library: tls::Library) -> tls::ClientConfig {
+        let config = tls::ClientConfig::new(library, self.name(), self.trust.clone());
+        tls::ClientConfig { identity: self.identity.clone(), ..config }
+    }
+
     /// The application protocols of a web client; none with STARTTLS, which has named its own already.
     pub(super) fn alpn(&self, names: &[&[u8]]) -> Vec<Vec<u8>> {
         match self.starttls {

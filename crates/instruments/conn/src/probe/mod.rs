@@ -4,22 +4,32 @@
 //! handshakes are complete and nothing is asked, except by the connections that measure early data: they
 //! send `HEAD / HTTP/1.1`, which changes nothing on a server and may be replayed (RFC 8446 §8).
 //!
-//! What it offers is what the studies measure: TLS 1.2 with ECDHE, TLS 1.3, AES-128-GCM, X25519 and
-//! P-256. A server that knows only other suites or groups is refused there; [`OfferReport`] says what a
-//! client with today's usual offer gets.
+//! First it looks: a browser's hello, and where that fails smaller ones, one with everything, one with what
+//! no library offers any more, and plain HTTP. [`Finding`] is the verdict on all of them. Then it measures
+//! by what [`Client`] says.
 
 mod approach;
 pub(crate) mod certificate;
-mod look;
+mod investigation;
+pub(crate) mod old_hello;
+mod outcomes;
 mod prober;
+mod refused;
 mod report;
 mod resolve;
+mod speaker;
+mod summarize;
+mod tried;
+mod verdict;
+mod visit;
 
 pub use report::{
     BeforeTls, CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample,
-    REPORT_SCHEMA, Report, Summary, Verdict, Versions,
+    REPORT_SCHEMA, Report, Summary, TryReport, Verdict, Versions,
 };
 pub use resolve::Family;
+pub use speaker::Speaker;
+pub use verdict::{Finding, Kind};
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -28,6 +38,7 @@ use fault::{Explain, Fault};
 use starttls::{Protocol, proxy};
 use thiserror::Error;
 
+use self::investigation::Investigation;
 use crate::Failure;
 
 /// Most repeats of each mode.
@@ -84,6 +95,22 @@ pub struct Options {
     pub deadline: Duration,
     /// The library that makes the TLS connections.
     pub library: tls::Library,
+    /// The offer of the measured connections.
+    pub client: Client,
+    /// The groups that they offer, preferred first; empty: those of `client`.
+    pub groups: Vec<tls::NamedGroup>,
+}
+
+units::named! {
+    /// The offer of the measured connections.
+    pub enum Client: "client" {
+        /// A hello of one segment: X25519, P-256 and P-384, without post-quantum groups.
+        Small = "small" | "rustls",
+        /// As browsers: X25519MLKEM768 and X25519, P-256, P-384; older suites too (CBC, RSA key exchange).
+        Browser = "browser",
+        /// All suites, groups and signature schemes that OpenSSL has.
+        Everything = "everything",
+    }
 }
 
 impl Default for Options {
@@ -94,6 +121,8 @@ impl Default for Options {
             pause: Duration::from_millis(50),
             deadline: Duration::from_secs(60),
             library: tls::Library::Rustls,
+            client: Client::Small,
+            groups: Vec::new(),
         }
     }
 }
@@ -160,6 +189,16 @@ pub enum ProbeError {
         /// What the first attempt ran into.
         failure: Failure,
     },
+    /// TCP connects, and no certificate was seen.
+    #[error("{host} port {port}: {}", finding.text)]
+    NoChain {
+        /// The host as given.
+        host: String,
+        /// The port as given.
+        port: u16,
+        /// The verdict on the server.
+        finding: Finding,
+    },
 }
 
 impl Explain for ProbeError {
@@ -170,6 +209,7 @@ impl Explain for ProbeError {
             ProbeError::NoConnection { failure, .. } | ProbeError::Opening { failure, .. } => {
                 failure.fault()
             }
+            ProbeError::NoChain { .. } => Fault::Peer,
         }
     }
 
@@ -182,25 +222,44 @@ impl Explain for ProbeError {
             ProbeError::NoConnection { failure, .. } | ProbeError::Opening { failure, .. } => {
                 failure.remedy()
             }
+            ProbeError::NoChain { finding, .. } => Some(finding.remedy.clone().into()),
         }
     }
 }
 
-/// The certificates that a server sends, in DER, the leaf first: one connection that only looks, and trusts
-/// nothing. Must be called within a tokio runtime.
+/// The certificates that a server showed, and the verdict on its handshake.
+#[derive(Debug, Clone)]
+pub struct ChainSeen {
+    /// The certificates in DER, leaf first; at least one.
+    pub chain: Vec<Vec<u8>>,
+    /// The verdict; `None` if a browser's hello works.
+    pub finding: Option<Finding>,
+}
+
+/// The certificates that a server sends: one connection that only looks and trusts nothing, more if a
+/// browser's hello fails. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// [`ProbeError`] if the host has no address or none of them completes a handshake.
-pub async fn chain(target: &Target, timeout: Duration) -> Result<Vec<Vec<u8>>, ProbeError> {
+/// [`ProbeError`] if the host has no address, or no handshake at one came as far as the certificates.
+pub async fn chain(target: &Target, timeout: Duration) -> Result<ChainSeen, ProbeError> {
     let (_, addresses) = resolve::resolve(target, timeout).await?;
-    let mut first_failure = None;
+    let (mut first_failure, mut first_finding) = (None, None);
     for address in addresses {
-        match look::look(address, target, timeout).await {
-            Ok((_, chain)) => return Ok(chain),
-            Err(failure) => {
-                first_failure.get_or_insert(failure);
-            }
+        let deadline = tokio::time::Instant::now() + 3 * timeout;
+        let mut seen = Investigation::new(target, address, timeout, deadline);
+        if let Err(failure) = seen.look().await {
+            first_failure.get_or_insert(failure);
+            continue;
         }
+        let finding = seen.verdict();
+        if !seen.chain.is_empty() {
+            return Ok(ChainSeen { chain: seen.chain, finding });
+        }
+        first_finding = first_finding.or(finding);
+    }
+    if let Some(finding) = first_finding {
+        let (host, port) = (target.host.clone(), target.port);
+        return Err(ProbeError::NoChain { host, port, finding });
     }
     Err(target.unreached(first_failure))
 }
@@ -227,10 +286,12 @@ pub async fn probe(
     progress(Progress { done: 0, of, next: Some(Mode::Tcp) });
     let (dns, addresses) = resolve::resolve(target, options.timeout).await?;
     let mut prober = prober::Prober::connect(target, options, &addresses).await?;
+    prober.look().await;
     for (done, mode) in Mode::ALL.iter().enumerate() {
         prober.measure(*mode).await;
         let next = Mode::ALL.get(done + 1).copied();
         progress(Progress { done: done + 1, of, next });
     }
-    Ok(prober.report(dns).await)
+    prober.look_again().await;
+    Ok(prober.report(dns))
 }

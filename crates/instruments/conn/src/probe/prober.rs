@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tls::{EarlyData, Group, KeyExchange, Ticket, Version};
+use tls::{EarlyData, NamedGroup, Offer, Ticket, Version};
 use tokio::time::Instant;
 
-use super::certificate::key_type;
-use super::look::look;
-use super::report::{
-    CertificateReport, Dns, Mode, ModeReport, OfferReport, PathReport, ProbeSample, REPORT_SCHEMA,
-    Report, Summary, Verdict, Versions,
-};
-use super::{Options, ProbeError, Target};
+use super::investigation::{BROWSER_GROUPS, Investigation, SMALL_GROUPS, all_groups};
+use super::outcomes::{answer, sample, verdict};
+use super::refused::udp_refused;
+use super::report::{Mode, PathReport, ProbeSample, Verdict};
+use super::tried::{Answer, Hello};
+use super::verdict::Kind;
+use super::{Client, Options, ProbeError, Target};
 use crate::opening::Opening;
 use crate::{ClientPlan, ClientTransport, Failure, FastOpen, Outcome, SynData, connect};
 
@@ -23,26 +23,32 @@ const TICKET_PATIENCE: Duration = Duration::from_millis(500);
 /// How long to wait for the server's FIN.
 const LINGER: Duration = Duration::from_millis(200);
 
+/// The groups that rustls has.
+const RUSTLS_GROUPS: [u16; 7] = [0x001d, 0x0017, 0x0018, 0x11ec, 0x11eb, 0x0201, 0x0202];
+
 /// What has been found so far.
 pub(super) struct Prober<'a> {
-    target: &'a Target,
+    pub(super) target: &'a Target,
     options: &'a Options,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
     opening: Option<Arc<Opening>>,
-    server_name: String,
-    at_unix_ms: u64,
+    pub(super) server_name: String,
+    pub(super) at_unix_ms: u64,
     deadline: Instant,
-    connections: u32,
-    results: BTreeMap<usize, ModeResult>,
-    path: PathReport,
-    min_rtt: Option<Duration>,
-    trusted: Option<Result<(), String>>,
+    /// The hellos tried, the measured ones too.
+    pub(super) seen: Investigation,
+    pub(super) results: BTreeMap<usize, ModeResult>,
+    pub(super) path: PathReport,
+    pub(super) min_rtt: Option<Duration>,
+    /// What the first measured handshake said of the certificate.
+    pub(super) trusted: Option<Result<(), String>>,
 }
 
 /// One mode's verdict and the outcomes that count.
-struct ModeResult {
-    verdict: Verdict,
-    outcomes: Vec<ProbeSample>,
+pub(super) struct ModeResult {
+    pub(super) verdict: Verdict,
+    pub(super) outcomes: Vec<ProbeSample>,
+    pub(super) hello_retry_request: bool,
 }
 
 impl<'a> Prober<'a> {
@@ -54,7 +60,7 @@ impl<'a> Prober<'a> {
     ) -> Result<Self, ProbeError> {
         let mut first_failure = None;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        for (tried, address) in addresses.iter().enumerate() {
+        for (failed, address) in addresses.iter().enumerate() {
             let plan = ClientPlan {
                 request: Vec::new(),
                 timeout: options.timeout,
@@ -63,7 +69,15 @@ impl<'a> Prober<'a> {
                 ..ClientPlan::plain(*address)
             };
             match connect(plan).await {
-                Ok(_) => {
+                Ok(outcome) => {
+                    let deadline = Instant::now() + options.deadline;
+                    let mut seen = Investigation::new(target, *address, options.timeout, deadline);
+                    (0..failed).for_each(|_| seen.count());
+                    seen.note(Hello::Tcp, Answer::Completed(None));
+                    let connected = outcome.timeline.connected;
+                    if let Some(time) = outcome.timeline.since_start(connected) {
+                        seen.note_round_trip(time);
+                    }
                     return Ok(Prober {
                         target,
                         options,
@@ -71,8 +85,8 @@ impl<'a> Prober<'a> {
                         opening: target.opening(),
                         server_name: target.name().to_owned(),
                         at_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
-                        deadline: Instant::now() + options.deadline,
-                        connections: u32::try_from(tried).unwrap_or(u32::MAX).saturating_add(1),
+                        deadline,
+                        seen,
                         results: BTreeMap::new(),
                         path: PathReport::default(),
                         min_rtt: None,
@@ -85,6 +99,28 @@ impl<'a> Prober<'a> {
             }
         }
         Err(target.unreached(first_failure))
+    }
+
+    /// Tries a browser's hello, and others where it fails.
+    pub async fn look(&mut self) {
+        tokio::time::sleep(self.options.pause).await;
+        // That there is no connection is an answer that was noted.
+        let _ = self.seen.look().await;
+    }
+
+    /// Looks once more where a browser's hello worked and the measured ones did not.
+    pub async fn look_again(&mut self) {
+        let completed = |wanted: fn(&Hello) -> bool| {
+            self.seen.tried().iter().any(|one| wanted(&one.hello) && one.answer.is_completed())
+        };
+        let measured = |hello: &Hello| matches!(hello, Hello::Measured(_));
+        let failed = self.seen.tried().iter().any(|one| {
+            measured(&one.hello)
+                && matches!(one.answer, Answer::Ended { .. } | Answer::Alert { .. })
+        });
+        if failed && completed(|hello| *hello == Hello::Browser) && !completed(measured) {
+            self.seen.look_again().await;
+        }
     }
 
     /// Measures one mode.
@@ -102,23 +138,28 @@ impl<'a> Prober<'a> {
             Mode::QuicZeroRtt => self.quic_zero_rtt(&mut outcomes).await,
         };
         let verdict = verdict.map_or_else(|verdict| verdict, |()| Verdict::Supported);
+        let retried = |outcome: &Outcome| {
+            outcome.facts.as_ref().is_some_and(|facts| facts.hello_retry_request)
+        };
+        let hello_retry_request = outcomes.iter().any(retried);
         let outcomes = outcomes.iter().map(sample).collect();
-        self.results.insert(mode as usize, ModeResult { verdict, outcomes });
+        self.results.insert(mode as usize, ModeResult { verdict, outcomes, hello_retry_request });
     }
 
     async fn tcp(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
         for _ in 0..self.options.repeats {
             let plan = self.plan(FastOpen::Off, None)?;
-            outcomes.push(self.attempt(plan).await?);
+            outcomes.push(self.attempt(plan, Some(Hello::Tcp)).await?);
         }
         Ok(())
     }
 
     async fn full(&mut self, version: Version, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
+        self.needs_tls()?;
         let client = self.client(version, false)?;
         for _ in 0..self.options.repeats {
             let plan = self.plan(FastOpen::Off, Some(&client))?;
-            outcomes.push(self.attempt(plan).await?);
+            outcomes.push(self.attempt(plan, Some(Hello::Measured(version))).await?);
         }
         Ok(())
     }
@@ -132,12 +173,17 @@ impl<'a> Prober<'a> {
         self.needs(if version == Version::Tls12 { Mode::Tls12 } else { Mode::Tls13 })?;
         let client = self.client(version, false)?;
         for _ in 0..self.options.repeats {
-            let ticket = self.prime(&client).await?;
+            let (ticket, promised) = self.prime(&client).await?;
             let plan =
                 ClientPlan { ticket: Some(ticket), ..self.plan(FastOpen::Off, Some(&client))? };
-            let outcome = self.attempt(plan).await?;
+            let outcome = self.attempt(plan, None).await?;
             if !outcome.resumed() {
-                return refused("the server gave a ticket and did not resume by it");
+                return refused(match (version, promised) {
+                    (Version::Tls12, false) => {
+                        "the server gave no ticket, and did not resume by session ID"
+                    }
+                    _ => "the server gave a ticket and did not resume by it",
+                });
             }
             outcomes.push(outcome);
         }
@@ -150,7 +196,7 @@ impl<'a> Prober<'a> {
         let client = self.client(Version::Tls13, true)?;
         let request = self.head_request();
         for _ in 0..self.options.repeats {
-            let ticket = self.prime(&client).await?;
+            let (ticket, _) = self.prime(&client).await?;
             if !ticket.allows_early_data() {
                 return refused("the server's tickets do not allow early data");
             }
@@ -160,7 +206,7 @@ impl<'a> Prober<'a> {
                 request: request.clone(),
                 ..self.plan(FastOpen::Off, Some(&client))?
             };
-            let outcome = self.attempt(plan).await?;
+            let outcome = self.attempt(plan, None).await?;
             if !outcome.early_data_accepted() {
                 return refused("the server's ticket allows early data and it did not accept it");
             }
@@ -180,7 +226,7 @@ impl<'a> Prober<'a> {
         let client = self.client(Version::Tls13, false)?;
         for repeat in 0..=self.options.repeats {
             let plan = self.plan(FastOpen::Cookie, Some(&client))?;
-            let outcome = self.attempt(plan).await?;
+            let outcome = self.attempt(plan, None).await?;
             match outcome.syn_data {
                 SynData::Acknowledged => outcomes.push(outcome),
                 SynData::NotSent if repeat == 0 => {}
@@ -223,12 +269,14 @@ impl<'a> Prober<'a> {
         Ok(())
     }
 
-    /// A full handshake that ends with a ticket.
-    async fn prime(&mut self, client: &tls::Client) -> Result<Ticket, Verdict> {
+    /// A full handshake that ends with a session to resume, and whether TLS 1.2 promised a ticket for it.
+    async fn prime(&mut self, client: &tls::Client) -> Result<(Ticket, bool), Verdict> {
         let await_ticket = Some(self.ticket_patience());
         let plan = ClientPlan { await_ticket, ..self.plan(FastOpen::Off, Some(client))? };
-        let mut outcome = self.attempt(plan).await?;
-        outcome.tickets.pop().map_or_else(|| refused("the server gave no ticket"), Ok)
+        let mut outcome = self.attempt(plan, None).await?;
+        let promised = outcome.facts.as_ref().is_some_and(|facts| facts.ticket_promised);
+        let ticket = outcome.tickets.pop();
+        ticket.map_or_else(|| refused("the server gave no ticket"), |ticket| Ok((ticket, promised)))
     }
 
     /// How long an attempt may take, if there is time for one.
@@ -251,10 +299,19 @@ impl<'a> Prober<'a> {
         Ok(ClientPlan { opening, request: Vec::new(), timeout, linger: LINGER, ..plan })
     }
 
-    async fn attempt(&mut self, plan: ClientPlan) -> Result<Outcome, Verdict> {
-        self.pause().await;
+    /// Makes one connection. The hello is noted for the verdict if it is one of the full handshakes.
+    async fn attempt(
+        &mut self,
+        plan: ClientPlan,
+        hello: Option<Hello>,
+    ) -> Result<Outcome, Verdict> {
+        tokio::time::sleep(self.options.pause).await;
         let is_tls = !matches!(plan.transport, ClientTransport::Tcp { tls: None, .. });
         let result = connect(plan).await;
+        match hello {
+            Some(hello) => self.seen.note(hello, answer(&result)),
+            None => self.seen.count(),
+        }
         self.note_trust(is_tls, &result);
         let outcome = result.map_err(|failure| verdict(&failure))?;
         if let Some(tcp) = &outcome.tcp {
@@ -283,12 +340,14 @@ impl<'a> Prober<'a> {
             await_ticket,
             ..ClientPlan::new(self.address, transport)
         };
-        self.attempt(plan).await
-    }
-
-    async fn pause(&mut self) {
-        self.connections = self.connections.saturating_add(1);
-        tokio::time::sleep(self.options.pause).await;
+        let address = self.address;
+        tokio::select! {
+            outcome = self.attempt(plan, None) => outcome,
+            () = udp_refused(address) => {
+                let reason = format!("nothing listens at UDP port {}", address.port());
+                Err(Verdict::Refused { reason })
+            }
+        }
     }
 
     /// What the first connection with TLS says of the certificate.
@@ -311,8 +370,24 @@ impl<'a> Prober<'a> {
     fn needs(&self, mode: Mode) -> Result<(), Verdict> {
         match self.results.get(&(mode as usize)) {
             Some(result) if result.verdict.is_supported() => Ok(()),
+            Some(ModeResult { verdict: Verdict::NotTested { .. }, .. }) => {
+                Err(Verdict::NotTested { reason: format!("{} was not measured", mode.title()) })
+            }
             _ => Err(Verdict::NotTested { reason: format!("{} does not work", mode.title()) }),
         }
+    }
+
+    /// TLS is not measured where no hello was answered in TLS, or a client certificate lacks.
+    fn needs_tls(&self) -> Result<(), Verdict> {
+        let finding = self.seen.verdict();
+        let reason = match finding {
+            Some(finding) if !self.seen.may_speak_tls() => finding.text,
+            Some(finding) if finding.kind == Kind::CertificateRequired => {
+                "it answers, and requires a client certificate".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(Verdict::NotTested { reason })
     }
 
     fn ticket_patience(&self) -> Duration {
@@ -320,30 +395,50 @@ impl<'a> Prober<'a> {
     }
 
     fn client(&self, version: Version, early_data: bool) -> Result<tls::Client, Verdict> {
+        let (library, offer) = self.offer();
         let config = tls::ClientConfig {
             versions: vec![version],
-            key_exchange: KeyExchange::Ecdhe,
-            groups: vec![Group::X25519, Group::Secp256r1],
             alpn: self.target.alpn(&[b"http/1.1"]),
             early_data,
-            ..self.config(self.options.library)
+            offer,
+            ..self.target.client(library)
         };
         tls::Client::new(&config).map_err(|error| not_tested(&error))
     }
 
-    fn quic_client(&self) -> Result<tls::quic::Client, Verdict> {
-        let config = tls::ClientConfig {
-            groups: vec![Group::X25519, Group::Secp256r1],
-            alpn: vec![b"h3".to_vec()],
-            ..self.config(tls::Library::Rustls)
+    /// The library and the offer of the measured connections.
+    fn offer(&self) -> (tls::Library, Offer) {
+        let groups = |usual: &[NamedGroup]| match self.options.groups.as_slice() {
+            [] => usual.to_vec(),
+            groups => groups.to_vec(),
         };
-        tls::quic::client_config(&config).map_err(|error| not_tested(&error))
+        let groups = match self.options.client {
+            Client::Small => groups(&SMALL_GROUPS),
+            Client::Browser => {
+                let groups = groups(&BROWSER_GROUPS);
+                return (tls::Library::OpenSsl, Offer::Browser(groups));
+            }
+            Client::Everything => {
+                let groups = groups(&all_groups());
+                return (tls::Library::OpenSsl, Offer::Everything { groups, old_versions: false });
+            }
+        };
+        let all_known = groups.iter().all(|group| RUSTLS_GROUPS.contains(&group.0));
+        let library = if all_known { self.options.library } else { tls::Library::OpenSsl };
+        (library, Offer::Usual(groups))
     }
 
-    fn config(&self, library: tls::Library) -> tls::ClientConfig {
-        let trust = self.target.trust.clone();
-        let config = tls::ClientConfig::new(library, &self.server_name, trust);
-        tls::ClientConfig { identity: self.target.identity.clone(), ..config }
+    fn quic_client(&self) -> Result<tls::quic::Client, Verdict> {
+        let offer = match self.offer() {
+            (_, Offer::Usual(groups) | Offer::Browser(groups)) => Offer::Usual(groups),
+            _ => Offer::Usual(SMALL_GROUPS.to_vec()),
+        };
+        let config = tls::ClientConfig {
+            alpn: vec![b"h3".to_vec()],
+            offer,
+            ..self.target.client(tls::Library::Rustls)
+        };
+        tls::quic::client_config(&config).map_err(|error| not_tested(&error))
     }
 
     /// Idempotent, without a body either way (RFC 9110 §9.3.2); safe to be replayed.
@@ -351,159 +446,6 @@ impl<'a> Prober<'a> {
         let name = &self.server_name;
         let host = if name.contains(':') { format!("[{name}]") } else { name.clone() };
         format!("HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").into_bytes()
-    }
-
-    /// Looks at the certificates, and puts everything together.
-    pub async fn report(mut self, dns: Option<Dns>) -> Report {
-        self.pause().await;
-        let looked = look(self.address, self.target, self.options.timeout).await;
-        let (offer, chain) = match looked {
-            Ok((offer, chain)) => (Some(offer), chain),
-            Err(_) => (None, Vec::new()),
-        };
-        let certificates = offer.as_ref().map(|_| self.certificates(&chain));
-        let modes = self.mode_reports();
-        let verdict = |mode: Mode| self.results.get(&(mode as usize)).map(|it| it.verdict.clone());
-        let unknown = || Verdict::NotTested { reason: "not tried".to_owned() };
-        let versions = Versions {
-            tls12: verdict(Mode::Tls12).unwrap_or_else(unknown),
-            tls13: verdict(Mode::Tls13).unwrap_or_else(unknown),
-            quic: verdict(Mode::Quic).unwrap_or_else(unknown),
-        };
-        self.path.min_rtt_ms = self.min_rtt.map(millis);
-        self.path.connect_ms = connect_ms(&modes);
-        let hints = self.hints(offer.as_ref());
-        let before_tls = self.target.before_tls();
-        Report {
-            schema: REPORT_SCHEMA,
-            host: self.target.host.clone(),
-            address: self.address,
-            before_tls,
-            server_name: self.server_name,
-            at_unix_ms: self.at_unix_ms,
-            dns,
-            path: self.path,
-            versions,
-            modes,
-            offer,
-            certificates,
-            connections: self.connections,
-            hints,
-        }
-    }
-
-    fn mode_reports(&mut self) -> Vec<ModeReport> {
-        let mut reports = Vec::new();
-        let mut round_trip = None;
-        for mode in Mode::ALL {
-            let Some(result) = self.results.get_mut(&(mode as usize)) else { continue };
-            let samples = std::mem::take(&mut result.outcomes);
-            let ready = Summary::of(samples.iter().filter_map(|it| it.ready_ms).collect());
-            let first_byte =
-                Summary::of(samples.iter().filter_map(|it| it.first_byte_ms).collect());
-            if mode == Mode::Tcp {
-                round_trip = ready.map(|summary| summary.median_ms).filter(|time| *time > 0.0);
-                // A proxy's round trip says nothing of the server's.
-                round_trip = round_trip.filter(|_| self.target.proxy.is_none());
-            }
-            let trips = |of: fn(&ProbeSample) -> Option<f64>| {
-                let times = samples.iter().filter_map(|it| it.without_opening(of(it)));
-                Some(Summary::of(times.collect())?.median_ms / round_trip?)
-            };
-            reports.push(ModeReport {
-                mode,
-                verdict: result.verdict.clone(),
-                ready,
-                first_byte,
-                before_tls: Summary::of(samples.iter().filter_map(|it| it.before_tls_ms).collect()),
-                ready_round_trips: trips(|it| it.ready_ms),
-                first_byte_round_trips: trips(|it| it.first_byte_ms),
-                samples,
-            });
-        }
-        reports
-    }
-
-    fn certificates(&self, chain: &[Vec<u8>]) -> CertificateReport {
-        let bytes: Vec<usize> = chain.iter().map(Vec::len).collect();
-        CertificateReport {
-            count: chain.len(),
-            total_bytes: bytes.iter().sum(),
-            bytes,
-            key_type: chain.first().and_then(|leaf| key_type(leaf)),
-            trusted: self.trusted.as_ref().map(Result::is_ok),
-            problem: self.trusted.clone().and_then(Result::err),
-        }
-    }
-
-    fn hints(&self, offer: Option<&OfferReport>) -> Vec<String> {
-        let mut hints = Vec::new();
-        if matches!(self.trusted, Some(Err(_))) {
-            hints.push(
-                "the certificate is not trusted, so TLS was not measured: give its root with --ca \
-                 FILE, or measure it nevertheless with --insecure"
-                    .to_owned(),
-            );
-        }
-        if offer.is_none() {
-            hints.push(format!(
-                "port {} does not speak TLS, or none that a client of today offers",
-                self.target.port
-            ));
-        }
-        if offer.is_some_and(|offer| offer.hello_retry_request) {
-            hints.push(
-                "the server asks for another key share than clients of today send: that costs a \
-                 round trip on every full handshake; enable X25519 there"
-                    .to_owned(),
-            );
-        }
-        hints
-    }
-}
-
-fn sample(outcome: &Outcome) -> ProbeSample {
-    let timeline = &outcome.timeline;
-    let since_start = |step| timeline.since_start(step).map(millis);
-    let (rtt, retransmits) = match (&outcome.tcp, &outcome.quic) {
-        (Some(tcp), _) => (Some(tcp.rtt), tcp.retransmits.into()),
-        (None, Some(quic)) => (Some(quic.rtt), quic.packets_lost),
-        (None, None) => (None, 0),
-    };
-    ProbeSample {
-        connect_ms: since_start(timeline.connected),
-        before_tls_ms: timeline.before_tls().map(millis),
-        ready_ms: since_start(timeline.ready),
-        // A server that speaks first has not answered anything.
-        first_byte_ms: timeline
-            .request_sent
-            .and_then(|_| since_start(timeline.first_response_byte)),
-        rtt_ms: rtt.map(millis),
-        retransmits,
-        cpu_ms: millis(outcome.cpu),
-        client_hello_len: outcome.facts.as_ref().map(|facts| facts.client_hello_len),
-    }
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-fn connect_ms(modes: &[ModeReport]) -> Option<f64> {
-    let tcp = modes.iter().find(|report| report.mode == Mode::Tcp)?;
-    tcp.ready.map(|summary| summary.median_ms)
-}
-
-fn verdict(failure: &Failure) -> Verdict {
-    match failure {
-        Failure::TimedOut { after, .. } => {
-            Verdict::TimedOut { after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX) }
-        }
-        // It came, so the server does speak this version; what comes after it was not measured.
-        Failure::Tls(tls::Error::Certificate(error)) => Verdict::NotTested {
-            reason: format!("it answers, but its certificate is refused: {error}"),
-        },
-        other => Verdict::Refused { reason: other.to_string() },
     }
 }
 

@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+use super::verdict::Finding;
+
 /// The report's format; a reader refuses a newer one.
 pub const REPORT_SCHEMA: u32 = 1;
 
@@ -31,14 +33,31 @@ pub struct Report {
     pub versions: Versions,
     /// Each way to connect.
     pub modes: Vec<ModeReport>,
-    /// What a client of today's usual offer gets; `None` if TLS does not work at all.
+    /// What a browser's hello gets, or the first that works; `None` if no handshake was completed.
     pub offer: Option<OfferReport>,
-    /// The server's certificates; `None` if TLS does not work at all.
+    /// The server's certificates; `None` if none was seen.
     pub certificates: Option<CertificateReport>,
     /// Connections made in all.
     pub connections: u32,
+    /// The verdict on TLS over TCP; `None` if a browser's hello works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Finding>,
+    /// The hellos that the verdict is made of, in order.
+    #[serde(default)]
+    pub tried: Vec<TryReport>,
     /// What to do about what did not work.
     pub hints: Vec<String>,
+}
+
+/// One hello and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TryReport {
+    /// The number of the connection, from 1.
+    pub connection: u32,
+    /// What was sent.
+    pub hello: String,
+    /// What came back.
+    pub answer: String,
 }
 
 impl Report {
@@ -198,10 +217,13 @@ pub struct ModeReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_tls: Option<Summary>,
     /// The median of `ready` in round trips of `PathReport::connect_ms`, without STARTTLS. `None` with a
-    /// proxy: the round trip to the server is not known.
+    /// proxy, whose round trip to the server is not known, and below 1 ms, where the time is the machines' own.
     pub ready_round_trips: Option<f64>,
     /// The median of `first_byte` in round trips.
     pub first_byte_round_trips: Option<f64>,
+    /// Whether the server asked for another key share: one more round trip.
+    #[serde(default)]
+    pub hello_retry_request: bool,
     /// Every connection that was counted.
     pub samples: Vec<ProbeSample>,
 }
@@ -258,8 +280,8 @@ impl Summary {
     }
 }
 
-/// What a client with rustls's default offer negotiates: TLS 1.3 and 1.2, shares for X25519MLKEM768 and
-/// X25519, HTTP/2 and HTTP/1.1.
+/// What a browser's hello negotiates (TLS 1.3 and 1.2, shares for X25519MLKEM768 and X25519, HTTP/2 and
+/// HTTP/1.1), or the first hello that works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfferReport {
     /// The TLS version chosen.

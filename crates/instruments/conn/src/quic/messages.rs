@@ -56,6 +56,7 @@ impl Handshake {
                 key_shares: Vec::new(),
                 client_hello_len: 0,
                 certificates: 0,
+                ticket_promised: false,
             },
             group: None,
             chain: Vec::new(),
