@@ -140,10 +140,7 @@ impl Findings {
         for (row, _) in &rows {
             ranking.push_turns(row.point.label(), turns(row));
         }
-        (
-            rows.into_iter().map(|(row, value)| (row.point.label(), value)).collect(),
-            ranking,
-        )
+        (rows.into_iter().map(|(row, value)| (row.point.label(), value)).collect(), ranking)
     }
 
     fn by_rate(&self) -> (Vec<(String, f64)>, Ranking) {

@@ -316,9 +316,7 @@ fn table(report: &Report) -> Table {
         _ => "round trips of the TCP connect time",
     };
     let caption = match (before.proxy, before.starttls) {
-        (Some(_), _) => {
-            "Medians from the start of each connection, through the proxy".to_owned()
-        }
+        (Some(_), _) => "Medians from the start of each connection, through the proxy".to_owned(),
         (None, Some(_)) => {
             format!("Medians from the start of each connection; {round_trips}, without STARTTLS")
         }

@@ -227,12 +227,17 @@ impl Investigation {
             Ok(visited) => visited,
             Err(failure) => {
                 let ended = |how| Answer::Ended { how, after_tls: false, asked: false };
-                self.note(hello, match &failure {
-                    Failure::Refused => ended(End::Refused),
-                    Failure::Reset { .. } => ended(End::Reset),
-                    Failure::Starttls(_) | Failure::Proxy(_) => Answer::Untried(failure.to_string()),
-                    _ => ended(End::TimedOut),
-                });
+                self.note(
+                    hello,
+                    match &failure {
+                        Failure::Refused => ended(End::Refused),
+                        Failure::Reset { .. } => ended(End::Reset),
+                        Failure::Starttls(_) | Failure::Proxy(_) => {
+                            Answer::Untried(failure.to_string())
+                        }
+                        _ => ended(End::TimedOut),
+                    },
+                );
                 return Err(failure);
             }
         };

@@ -9,8 +9,8 @@ use super::certificate::key_type;
 use super::outcomes::millis;
 use super::prober::Prober;
 use super::report::{
-    CertificateReport, Dns, Mode, ModeReport, ProbeSample, REPORT_SCHEMA, Report, Summary, TryReport,
-    Verdict, Versions,
+    CertificateReport, Dns, Mode, ModeReport, ProbeSample, REPORT_SCHEMA, Report, Summary,
+    TryReport, Verdict, Versions,
 };
 use super::tried::Hello;
 use super::verdict::{Finding, Kind, unusual_key, unusual_parts};

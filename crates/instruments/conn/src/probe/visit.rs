@@ -269,7 +269,8 @@ pub(super) async fn visit_old(
     hello: &[u8],
     patience: Duration,
 ) -> Result<Visit, Failure> {
-    let Opened { mut stream, rest: mut first, .. } = open(way.address, way.opening, patience).await?;
+    let Opened { mut stream, rest: mut first, .. } =
+        open(way.address, way.opening, patience).await?;
     let exchange = async {
         stream.write_all(hello).await?;
         let mut buffer = vec![0; 4096];
