@@ -139,7 +139,14 @@ async fn a_certificate_is_shown_in_every_mode() {
     for library in tls::Library::ALL {
         let pause = Duration::from_millis(1);
         let (timeout, deadline) = (PATIENCE, 3 * PATIENCE);
-        let options = Options { repeats: 1, timeout, pause, deadline, library: *library };
+        let options = Options {
+            repeats: 1,
+            timeout,
+            pause,
+            deadline,
+            library: *library,
+            ..Options::default()
+        };
         verifier.seen.store(0, Ordering::SeqCst);
         let report =
             probe(&target(address, Some(identity.clone())), &options, |_| {}).await.unwrap();

@@ -183,7 +183,7 @@ async fn starttls_works_behind_a_proxy() {
     ] {
         let target = behind(proxy, address, Some(Protocol::Smtp));
         let chain = chain(&target, PATIENCE).await.unwrap();
-        assert_eq!(chain, identity().chain_der());
+        assert_eq!(chain.chain, identity().chain_der());
         let report = probe(&target, &options(), |_| {}).await.unwrap();
         assert_supported(&report, &TCP_MODES);
     }
