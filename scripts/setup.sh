@@ -14,7 +14,7 @@ what=${1:?usage: scripts/setup.sh run|test|drivers|guest}
 needs="cc:gcc c++:g++ make:make perl:perl git:git"
 [ "$what" = drivers ] && needs="$needs cmake:cmake curl:curl autoreconf:autoconf automake:automake libtoolize:libtool valgrind:valgrind /usr/include/botan-2:libbotan-2-dev /usr/include/mbedtls:libmbedtls-dev /usr/include/gnutls:libgnutls28-dev /usr/include/nss:libnss3-dev"
 [ "$what" != guest ] || needs="$needs xz:xz-utils"
-[ "$what" != test ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx nghttp:nghttp2-client gtlsclient:ngtcp2-client chromium-headless-shell:chromium-headless-shell valgrind:valgrind"
+[ "$what" != test ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx nghttp:nghttp2-client nghttpd:nghttp2-server gtlsclient:ngtcp2-client chromium-headless-shell:chromium-headless-shell valgrind:valgrind"
 
 # Programs of the administrator are not in every user's PATH.
 PATH=$PATH:/usr/sbin:/sbin

@@ -128,6 +128,35 @@ async fn a_box_that_takes_no_long_hello() {
     assert!(!report.hints.iter().any(|hint| hint.contains("not speak")), "{:?}", report.hints);
 }
 
+#[tokio::test]
+async fn a_server_of_post_quantum_groups_alone_takes_a_browsers_hello() {
+    let mut config = server_config(tls::Library::Rustls, tls::Version::Tls13);
+    config.groups = vec![tls::Group::X25519MlKem768];
+    let plan = conn::ServerTransport::tls(tls::Server::new(&config).unwrap());
+    let server = conn::Server::bind(loopback(), conn::ServerPlan::new(plan)).unwrap().spawn();
+    let report = report(server.address()).await;
+    let finding = report.finding.as_ref().unwrap();
+    assert_eq!(finding.kind, Kind::BrowserOnly, "{finding:?}");
+    assert!(report.versions.tls13.is_supported(), "{:?}", report.versions);
+    let options = Options { client: Client::Browser, ..options(PATIENCE) };
+    let report = probe(&target(server.address()), &options, |_| {}).await.unwrap();
+    assert_eq!(report.finding, None);
+    assert!(report.mode(conn::probe::Mode::Tls13).unwrap().verdict.is_supported());
+}
+
+#[tokio::test]
+async fn a_server_that_swallows_everything_is_silent() {
+    let address = script(|_, mut stream| {
+        let mut buffer = [0; 4096];
+        while matches!(stream.read(&mut buffer), Ok(1..)) {}
+    });
+    let options = options(Duration::from_millis(100));
+    let report = probe(&target(address), &options, |_| {}).await.unwrap();
+    let finding = report.finding.unwrap();
+    assert_eq!(finding.kind, Kind::Silent, "{finding:?}");
+    assert!(finding.text.contains("no answer to any hello"), "{finding:?}");
+}
+
 /// A TLS server of this project, of both versions.
 fn own_server() -> conn::Running {
     let mut config = server_config(tls::Library::Rustls, tls::Version::Tls13);

@@ -65,9 +65,12 @@ pub(super) async fn visit(
     let first = Vec::new();
     let mut look =
         Look { stream, session, witness, port, first, check, injected: None, ended: None };
-    if let Ok(ended) = timeout(patience, look.shake_hands(&rest)).await {
-        look.ended = Some(ended);
-    }
+    look.ended = match timeout(patience, look.shake_hands(&rest)).await {
+        Ok(ended) => Some(ended),
+        // The time ended while nothing but a refusal could have come.
+        Err(_) if !look.session.is_handshaking() => Some(Ended::Done),
+        Err(_) => None,
+    };
     if let Some(injected) = look.injected.take() {
         return Err(injected);
     }
