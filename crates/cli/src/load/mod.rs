@@ -4,11 +4,10 @@ mod args;
 mod text;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, one_line};
-use load::{ClientCertificate, Close, Control, Kind, Options, Pace, Progress, Report};
+use load::{Close, Control, Kind, Options, Pace, Progress, Report};
 use units::counted;
 
 pub use self::args::LoadArgs;
@@ -18,19 +17,18 @@ use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::{say, say_json};
+use crate::reach::client_identity;
 
 /// Connections of an open loop that may be under way at once, if not said.
 const OPEN_CONNECTIONS: usize = 1000;
 /// Requests at once on a connection of HTTP/2, if not said.
 const STREAMS: u32 = 10;
-/// Most bytes of a file with a key.
-const LARGEST_KEY: u64 = 1 << 20;
 /// Above this share of the threads' time the generator is the limit.
 const BUSY: f64 = 0.9;
 
 /// Loads a server and prints what came of it.
 pub fn load(args: &LoadArgs, diagnostics: &Diagnostics) -> Outcome {
-    let options = options(args)?;
+    let options = options(args, diagnostics)?;
     options.check()?;
     if args.tls.insecure {
         diagnostics
@@ -82,7 +80,7 @@ fn show(progress: &mut crate::diagnostics::Progress, at: &Progress, http: HttpAr
     progress.show(&text, at.elapsed, at.elapsed.saturating_add(left));
 }
 
-fn options(args: &LoadArgs) -> Result<Options, Problem> {
+fn options(args: &LoadArgs, diagnostics: &Diagnostics) -> Result<Options, Problem> {
     let target = &args.target;
     let name = args.tls.name.as_deref().unwrap_or(&target.host);
     let addresses = addresses(args)?;
@@ -125,7 +123,7 @@ fn options(args: &LoadArgs) -> Result<Options, Problem> {
     };
     if let Some(file) = &args.tls.cert {
         let key = args.tls.key.as_ref().unwrap_or(file);
-        options.client_certificate = Some(client_certificate(file, key)?);
+        options.client_certificate = Some(client_identity(file, key, diagnostics)?);
     }
     options.sources.clone_from(&args.route.source);
     options.allow_remote = args.route.allow_remote;
@@ -160,13 +158,6 @@ fn request(args: &LoadArgs, options: &mut Options) -> Result<(), Problem> {
         options.request = None;
     }
     Ok(())
-}
-
-/// The client's certificate and key in two files, or in one.
-fn client_certificate(file: &Path, key: &Path) -> Result<ClientCertificate, Problem> {
-    let chain = roots_in(file)?;
-    let key = study::Options::none().bytes_of(LARGEST_KEY, key, "key file")?;
-    Ok(ClientCertificate::new(chain, &key)?)
 }
 
 /// Where to connect: what was said, or the addresses of the name.

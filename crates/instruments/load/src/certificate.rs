@@ -9,46 +9,8 @@ use std::sync::Arc;
 
 use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
-use rustls::crypto::aws_lc_rs;
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-
-use crate::Error;
-
-/// A certificate with its chain and its private key, for servers that ask clients for one.
-#[derive(Debug, Clone)]
-pub struct ClientCertificate(Arc<CertifiedKey>);
-
-impl ClientCertificate {
-    /// The certificate that these files hold: a chain in DER, the client's own first, and the text of a PEM file
-    /// with its private key (PKCS #8, PKCS #1 or SEC 1).
-    ///
-    /// # Errors
-    /// [`Error::ClientCertificate`], with the reason.
-    pub fn new(chain: Vec<Vec<u8>>, key: &[u8]) -> Result<ClientCertificate, Error> {
-        let wrong = |text: &str| Error::ClientCertificate(text.to_owned());
-        if chain.is_empty() {
-            return Err(wrong("there is no certificate in the certificate file"));
-        }
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|_| wrong("there is no private key without a passphrase in the key file"))?;
-        let signing = aws_lc_rs::default_provider().key_provider.load_private_key(key);
-        let signing =
-            signing.map_err(|_| wrong("the private key is of a kind that is not supported"))?;
-        // Old certificates, of version 1, are shown too: what rustls cannot read is not read.
-        let key_is_in = |public: &[u8], certificate: &[u8]| {
-            certificate.windows(public.len().max(1)).any(|window| window == public)
-        };
-        if let (Some(public), Some(first)) = (signing.public_key(), chain.first())
-            && !key_is_in(&public, first)
-        {
-            return Err(wrong("the private key is not that of the first certificate"));
-        }
-        let chain = chain.into_iter().map(CertificateDer::from).collect();
-        Ok(ClientCertificate(Arc::new(CertifiedKey::new(chain, signing))))
-    }
-}
+use tls::ClientIdentity;
 
 thread_local! {
     static ASKED: Cell<bool> = const { Cell::new(false) };
@@ -61,12 +23,22 @@ pub(crate) fn take_asked() -> bool {
 
 /// Shows the certificate to servers that ask, and notes that they ask.
 #[derive(Debug)]
-pub(crate) struct Shown(pub(crate) Option<ClientCertificate>);
+pub(crate) struct Shown(Option<Arc<dyn ResolvesClientCert>>);
+
+impl Shown {
+    pub(crate) fn new(identity: Option<&ClientIdentity>) -> Shown {
+        Shown(identity.map(ClientIdentity::resolver))
+    }
+}
 
 impl ResolvesClientCert for Shown {
-    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+    fn resolve(
+        &self,
+        issuers: &[&[u8]],
+        schemes: &[SignatureScheme],
+    ) -> Option<Arc<CertifiedKey>> {
         ASKED.set(true);
-        self.0.as_ref().map(|certificate| Arc::clone(&certificate.0))
+        self.0.as_ref()?.resolve(issuers, schemes)
     }
 
     fn has_certs(&self) -> bool {

@@ -23,9 +23,6 @@ pub enum Error {
     /// The roots cannot be used.
     #[error("trust: {0}")]
     Trust(String),
-    /// The client's certificate or key cannot be used.
-    #[error("client certificate: {0}")]
-    ClientCertificate(String),
     /// The system has no trusted roots.
     #[error("the system has no trusted roots{cause}")]
     NoRoots {
@@ -53,8 +50,7 @@ impl Explain for Error {
             Error::Options(_)
             | Error::Remote(_)
             | Error::ServerName(_)
-            | Error::Trust(_)
-            | Error::ClientCertificate(_) => Fault::Caller,
+            | Error::Trust(_) => Fault::Caller,
             Error::NoRoots { .. } | Error::Files { .. } | Error::System(_) => Fault::Machine,
         }
     }
@@ -62,9 +58,6 @@ impl Explain for Error {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             Error::Remote(_) => "if its owner agrees, add --allow-remote",
-            Error::ClientCertificate(_) => {
-                "give the client's own certificate first, and its key in PEM without a passphrase"
-            }
             Error::NoRoots { .. } => "install ca-certificates, or name the server's root",
             Error::Files { .. } => "raise `ulimit -n`, or use fewer connections",
             Error::Options(_) | Error::ServerName(_) | Error::Trust(_) | Error::System(_) => {

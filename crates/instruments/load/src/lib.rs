@@ -43,7 +43,6 @@ mod verify;
 mod worker;
 
 pub use address::Tried;
-pub use certificate::ClientCertificate;
 pub use config::client_config;
 pub use error::Error;
 pub use failure::{FailureCount, Kind, Stage};

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tls::{Group, Trust, Version};
 
 use crate::Error;
-use crate::certificate::ClientCertificate;
 use crate::h2;
 use crate::suite::Suite;
 
@@ -118,7 +117,7 @@ pub struct Options {
     /// What the server's certificate is verified by.
     pub trust: Trust,
     /// The certificate shown to a server that asks for one.
-    pub client_certificate: Option<ClientCertificate>,
+    pub client_certificate: Option<tls::ClientIdentity>,
     /// Give a connection up after this time from its start; in HTTP/2 a request, too.
     pub timeout: Duration,
     /// Local addresses to connect from, in turn; the system's choice if there are none.

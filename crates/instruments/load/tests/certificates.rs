@@ -1,7 +1,8 @@
 //! Client certificates: shown, refused, missing. A refusal never counts as a connection.
 
-use load::{ClientCertificate, Error, Kind, Options, Stage};
+use load::{Kind, Options, Stage};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use tls::ClientIdentity;
 
 use crate::support::{
     Custom, Stream, Tls, answer, identity, options_http2, options_of, run, serve_custom,
@@ -12,7 +13,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// A root for clients, and a certificate that it has signed.
 struct Clients {
     root: Vec<u8>,
-    certificate: ClientCertificate,
+    certificate: ClientIdentity,
 }
 
 fn clients() -> Clients {
@@ -26,7 +27,7 @@ fn clients() -> Clients {
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let signed = params.signed_by(&key, &issuer).unwrap();
     let pem = key.serialize_pem();
-    let certificate = ClientCertificate::new(vec![signed.der().to_vec()], pem.as_bytes()).unwrap();
+    let certificate = ClientIdentity::from_pem(signed.pem().as_bytes(), pem.as_bytes()).unwrap();
     Clients { root, certificate }
 }
 
@@ -126,19 +127,4 @@ fn a_refusal_over_http2_is_no_connection() {
     );
     let failure = &report.failures[0];
     assert_eq!((failure.stage, failure.kind), (Stage::Tls, Kind::ClientCertificate), "{failure:?}");
-}
-
-#[test]
-fn files_that_cannot_be_used_are_refused() {
-    let (one, other) = (identity(), identity());
-    let key = one.private_key_pem().unwrap();
-    let problem = |chain: Vec<Vec<u8>>, key: &str| {
-        let error = ClientCertificate::new(chain, key.as_bytes()).unwrap_err();
-        assert!(matches!(error, Error::ClientCertificate(_)));
-        error.to_string()
-    };
-    assert!(problem(Vec::new(), &key).contains("no certificate"));
-    assert!(problem(one.chain_der().to_vec(), "x").contains("no private key"));
-    assert!(problem(other.chain_der().to_vec(), &key).contains("not that of"));
-    assert!(problem(vec![vec![1, 2, 3]], &key).contains("not that of"));
 }
