@@ -21,6 +21,7 @@ mod pictures;
 mod plan;
 mod point;
 mod present;
+mod protocol;
 mod published;
 mod sample;
 mod study;

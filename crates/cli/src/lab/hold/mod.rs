@@ -3,6 +3,7 @@
 
 mod verdict;
 mod watch;
+mod words;
 
 pub use self::verdict::{Held, held};
 pub use self::watch::Watch;

@@ -132,7 +132,11 @@ mod tests {
             receive_buffer: Some(131_072),
             ..socket(9, 0, 0)
         };
-        note(&mut way, &[socket(1, 40_000, 5000), socket(2, 50_000, 6000)], &[peer.clone()]);
+        note(
+            &mut way,
+            &[socket(1, 40_000, 5000), socket(2, 50_000, 6000)],
+            std::slice::from_ref(&peer),
+        );
         note(&mut way, &[socket(1, 90_000, 9000), socket(2, 60_000, 7000)], &[]);
         assert_eq!(way.active, Duration::from_millis(100));
         let largest = way.largest().unwrap();

@@ -97,7 +97,14 @@ pub fn largest_frame(topology: &Topology, mtu: usize) -> usize {
 #[must_use]
 pub fn largest_segment(topology: &Topology, mtu: usize) -> (usize, usize) {
     let header = ETHERNET + if topology.tagged { TAG } else { 0 };
-    let inner = largest_frame(topology, mtu).saturating_sub(header);
+    let inner = match topology.protection {
+        // With this MTU its interface pads no packet beyond it.
+        Protection::WireGuard => {
+            let outside = FrameSize::of(topology, header).access.saturating_sub(ETHERNET);
+            mtu.saturating_sub(outside)
+        }
+        _ => largest_frame(topology, mtu).saturating_sub(header),
+    };
     (inner, inner.saturating_sub(IpVersion::V4.header_len() + TCP))
 }
 
@@ -153,8 +160,19 @@ mod tests {
         let untagged = |topology: Topology| Topology { tagged: false, ..topology };
         assert_eq!(largest_segment(&untagged(usual(Protection::Plain)), 1500), (1500, 1460));
         assert_eq!(largest_segment(&untagged(usual(Protection::MacSec)), 1500), (1468, 1428));
-        // WireGuard pads to 16: 1440 is 90 blocks.
-        assert_eq!(largest_segment(&untagged(usual(Protection::WireGuard)), 1500), (1440, 1400));
+        let wireguard = untagged(usual(Protection::WireGuard));
+        assert_eq!(largest_segment(&wireguard, 1500), (1440, 1400));
+        // No multiple of 16: the interface's MTU limits the padding.
+        assert_eq!(largest_segment(&wireguard, 1492), (1432, 1392));
+        // As the MTU table has it; a tag takes none of what is routed.
+        for tagged in [false, true] {
+            for protection in [Protection::WireGuard, Protection::Esp] {
+                let path = Topology { tagged, ..usual(protection) };
+                let (cipher, carrier) = (path.cipher, path.carrier);
+                let wrapping = Wrapping::new(protection.into(), cipher, carrier).unwrap();
+                assert_eq!(largest_segment(&path, 1500).0, wrapping.fit(1500).unwrap().mtu);
+            }
+        }
     }
 
     proptest! {
