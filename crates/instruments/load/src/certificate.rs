@@ -32,11 +32,7 @@ impl Shown {
 }
 
 impl ResolvesClientCert for Shown {
-    fn resolve(
-        &self,
-        issuers: &[&[u8]],
-        schemes: &[SignatureScheme],
-    ) -> Option<Arc<CertifiedKey>> {
+    fn resolve(&self, issuers: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         ASKED.set(true);
         self.0.as_ref()?.resolve(issuers, schemes)
     }

@@ -61,7 +61,9 @@ impl<'a> Template<'a> {
             .map_err(|cause| wrong(&cause))?
             .dangerous()
             .with_custom_certificate_verifier(verifier)
-            .with_client_cert_resolver(Arc::new(Shown::new(self.options.client_certificate.as_ref())));
+            .with_client_cert_resolver(Arc::new(Shown::new(
+                self.options.client_certificate.as_ref(),
+            )));
         config.alpn_protocols = self.options.protocols();
         config.resumption = Resumption::store(Arc::new(ThreadTickets));
         Ok(Arc::new(config))

@@ -47,10 +47,9 @@ pub enum Error {
 impl Explain for Error {
     fn fault(&self) -> Fault {
         match self {
-            Error::Options(_)
-            | Error::Remote(_)
-            | Error::ServerName(_)
-            | Error::Trust(_) => Fault::Caller,
+            Error::Options(_) | Error::Remote(_) | Error::ServerName(_) | Error::Trust(_) => {
+                Fault::Caller
+            }
             Error::NoRoots { .. } | Error::Files { .. } | Error::System(_) => Fault::Machine,
         }
     }
