@@ -11,6 +11,10 @@
 //! they belong to the stream only as far as the server acknowledged them, for the client may put
 //! other bytes in their place.
 //!
+//! Frames are taken in the order of cause and effect: one that acknowledges bytes of the other side comes after
+//! them, wherever the capture has it. [`TcpFacts::clock_offset`] tells by how much the clocks of both directions
+//! differ, where answers are dated before their questions.
+//!
 //! # SSLmTCP
 //! Its TLS handshake rides in TCP's: data on the SYN and on the SYN+ACK are the first bytes of the
 //! streams. Where the records of these are wrapped in envelopes, which [`TcpFacts::enveloped`] tells,

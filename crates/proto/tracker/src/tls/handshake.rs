@@ -1,5 +1,7 @@
 //! TLS over TCP: records of both directions in, facts out.
 
+mod held;
+
 use wire::tls::{
     Alert, ContentType, HandshakeType, MessageHeader, RecordHeader, Version, ssl2_server_version,
 };
@@ -500,35 +502,6 @@ impl Handshake {
             Stage::Rule(rule) if side == Sender::Client => rule.client(record),
             Stage::Rule(rule) => rule.server(record),
             _ => {}
-        }
-    }
-
-    /// Bytes that it holds beside its own: hellos and records that are not whole, lists and texts of
-    /// the facts.
-    pub(crate) fn held_bytes(&self) -> usize {
-        let side = |side: &Side| side.messages.held_bytes() + side.ciphertext.capacity();
-        let keys = self.decryption.as_ref().map_or(0, |keys| keys.held_bytes());
-        side(&self.sides.client) + side(&self.sides.server) + keys + self.facts.heap_bytes()
-    }
-
-    /// Gives up what is not whole, to save memory. Whether a hello was.
-    pub(crate) fn give_up(&mut self) -> bool {
-        let mut hello = false;
-        for side in [Sender::Client, Sender::Server] {
-            hello |= self.sides[side].messages.give_up();
-            self.sides[side].ciphertext = Vec::new();
-        }
-        if let Some(keys) = &mut self.decryption {
-            keys.give_up();
-        }
-        hello
-    }
-
-    /// Lets go of what is held for joining.
-    pub(crate) fn release(&mut self) {
-        for side in [Sender::Client, Sender::Server] {
-            self.sides[side].messages.release();
-            self.sides[side].ciphertext = Vec::new();
         }
     }
 }
