@@ -6,6 +6,7 @@ mod flood;
 mod path_mtu;
 mod states;
 mod transfers;
+mod unreachable;
 mod windows;
 
 use lab_test::Test;
@@ -17,6 +18,7 @@ pub fn tests() -> Vec<Test> {
         fast_open::tests(),
         windows::tests(),
         path_mtu::tests(),
+        unreachable::tests(),
         transfers::tests(),
         flood::tests(),
     ]

@@ -24,7 +24,7 @@ const LEN: usize = 2_000_000;
 const NARROW: usize = 1280;
 
 /// Runs `ip` in a node.
-fn ip(node: &Node, arguments: &[&str]) -> TestResult {
+pub(super) fn ip(node: &Node, arguments: &[&str]) -> TestResult {
     let owned: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
     let output = node.run(move || Command::new("ip").args(owned).output())?;
     match output {
