@@ -73,11 +73,6 @@ impl ReachArgs {
         .find_map(|(name, is_given)| is_given.then_some(name))
     }
 
-    /// The files that are read.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.cert.iter().chain(&self.key).map(PathBuf::as_path)
-    }
-
     /// The server that `text` names, reached as these options say.
     pub fn target(&self, text: &str, diagnostics: &Diagnostics) -> Result<Target, Problem> {
         let port = self.starttls.map_or(HTTPS, Protocol::port);

@@ -4,9 +4,7 @@ use load::{Kind, Options, Stage};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tls::ClientIdentity;
 
-use crate::support::{
-    Custom, Stream, Tls, answer, identity, options_http2, options_of, run, serve_custom,
-};
+use crate::support::{Custom, Stream, Tls, answer, options_http2, options_of, run, serve_custom};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
