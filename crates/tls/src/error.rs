@@ -171,7 +171,10 @@ pub enum PeerError {
         /// Its registered name.
         name: &'static str,
     },
-    /// Bytes that are no TLS, or break its rules.
+    /// Bytes that are no record of TLS.
+    #[error("the peer does not speak TLS: its bytes are no record")]
+    NotTls,
+    /// Bytes that break the rules of TLS.
     #[error("the peer broke the protocol: {0}")]
     Misbehaved(String),
     /// No version, cipher suite, group or signature scheme in common.

@@ -252,7 +252,7 @@ fn advise(report: &Report, diagnostics: &Diagnostics) {
         (Kind::ClientCertificate, "show a certificate that the server accepts: --cert and --key"),
         (Kind::Http2, "check that the server speaks HTTP/2, or leave --http h2 out"),
     ];
-    let plain = |failure: &load::FailureCount| failure.detail.contains("InvalidContentType");
+    let plain = |failure: &load::FailureCount| failure.detail == load::NOT_TLS;
     if report.failures.iter().any(plain) {
         diagnostics.advice("check the port: what answers there does not speak TLS");
     }

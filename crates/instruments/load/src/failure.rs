@@ -91,6 +91,9 @@ pub(crate) struct Failure {
     pub(crate) detail: String,
 }
 
+/// Detail of a server that answers in something else than TLS.
+pub const NOT_TLS: &str = "the server's bytes are no record of TLS";
+
 impl Failure {
     pub(crate) fn new(kind: Kind, detail: impl fmt::Display) -> Failure {
         Failure { kind, detail: detail.to_string() }
@@ -129,6 +132,9 @@ impl Failure {
             E::NoCertificatesPresented => Failure::new(Kind::Certificate, error),
             E::General(_) | E::FailedToGetCurrentTime | E::FailedToGetRandomBytes => {
                 Failure::new(Kind::System, error)
+            }
+            E::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => {
+                Failure::new(Kind::Protocol, NOT_TLS)
             }
             _ => Failure::new(Kind::Protocol, error),
         }

@@ -45,7 +45,7 @@ mod worker;
 pub use address::Tried;
 pub use config::client_config;
 pub use error::Error;
-pub use failure::{FailureCount, Kind, Stage};
+pub use failure::{FailureCount, Kind, NOT_TLS, Stage};
 pub use h2::fuzz as fuzz_http2;
 pub use http::{MAX_HEAD, Malformed, Response};
 pub use latency::Summary;

@@ -140,6 +140,7 @@ pub(crate) fn error(error: rustls::Error) -> Error {
         E::InvalidMessage(rustls::InvalidMessage::HandshakePayloadTooLarge) => {
             PeerError::LongMessage.into()
         }
+        E::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => PeerError::NotTls.into(),
         E::PeerMisbehaved(_)
         | E::InvalidMessage(_)
         | E::InappropriateMessage { .. }
