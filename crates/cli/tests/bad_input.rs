@@ -210,7 +210,7 @@ fn a_chart_of_nothing_says_what_is_missing() {
     refuses(&["sequence", "nowhere.pcap"], 2, &["nowhere.pcap"]);
     refuses(&["sequence", &capture, "--key-log", "nowhere.txt"], 2, &["nowhere.txt", "hint: name"]);
     refuses(&["sequence", &capture], 2, &["there are no TLS secrets of it", "--key-log"]);
-    refuses(&["sequence", &capture, "--key-log", &capture], 2, &["is not text"]);
+    refuses(&["sequence", &capture, "--key-log", &capture], 2, &["has no TLS secrets"]);
     let keys = format!("{captures}/README.md");
     refuses(&["sequence", &capture, "--keys", &keys], 2, &["has no TLS secrets", "SSLKEYLOGFILE"]);
 }

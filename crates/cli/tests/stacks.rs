@@ -92,9 +92,7 @@ fn on_a_fresh_machine_the_libraries_of_the_program_are_measured() {
     }
     let output = wiretax(folder.path()).args(["report", "r"]).output().unwrap();
     let text = data(&output);
-    // Which it is, or that none is, depends on what else the machine does.
-    let answers = ["makes full handshakes cheapest", "No library makes full handshakes cheaper"];
-    assert!(answers.iter().any(|answer| text.contains(answer)), "{text}");
+    assert!(text.contains("too few rounds to rank them (3, and 6 are needed)"), "{text}");
     assert!(text.contains("(built in)"), "told apart from drivers: {text}");
 }
 

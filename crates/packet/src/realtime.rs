@@ -61,12 +61,27 @@ pub fn keep() {
     }
     let (sender, works) = channel::<Work>();
     let keeper = Builder::new().name("realtime".to_owned());
-    let kept = keeper.spawn(move || works.into_iter().for_each(|work| work()));
+    // The program's signals are for its other threads, which may hold them back.
+    let kept = without_signals(|| keeper.spawn(move || works.into_iter().for_each(|work| work())));
     // Where no thread is to be had, threads are started without it.
     if kept.is_ok() {
         let _ = KEEPER.set(sender);
     }
     leave();
+}
+
+/// Runs `start` with all signals blocked, as the threads that it starts then keep them.
+fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets live as long as the calls; `sigfillset` makes a valid one of the first, and the kernel
+    // writes the second before it is read.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
+        let started = start();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        started
+    }
 }
 
 /// Starts a thread, which may then ask for SCHED_RR at [`PRIORITY`] where [`keep`] has kept it.

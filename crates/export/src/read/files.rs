@@ -133,14 +133,13 @@ fn walk(
         let path = folder.path().join(&name);
         let is_rows = path.extension().is_some_and(|extension| extension == "parquet");
         match folder.kind(&name) {
-            Some(FileType::Directory) => {
-                if depth > 0 {
-                    let inner = folder.folder(&name).map_err(ReadError::refused(&path))?;
-                    at.push(name);
-                    walk(&inner, depth - 1, at, found)?;
-                    at.pop();
-                }
+            Some(FileType::Directory) if depth > 0 => {
+                let inner = folder.folder(&name).map_err(ReadError::refused(&path))?;
+                at.push(name);
+                walk(&inner, depth - 1, at, found)?;
+                at.pop();
             }
+            Some(FileType::Directory) => {}
             Some(FileType::Symlink) if is_partition(&name) => {
                 let what = "a link";
                 return Err(ReadError::Irregular { path, what });

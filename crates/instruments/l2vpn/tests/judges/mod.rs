@@ -43,15 +43,13 @@ const JUDGES: [Named; 14] = [
 
 /// A test each, of what belongs together.
 pub fn tests() -> Vec<Test> {
-    // The kernel's MACsec takes keys of root's alone.
-    let judged = |name, run| Test::new(name, run).prepared(lab_test::net::enter_with_rights);
     let tests = [
-        judged("what_a_kernel_lacks_is_found_before_anything_stands", lacking),
-        judged("every_path_carries_frames_of_the_computed_length", || {
+        Test::new("what_a_kernel_lacks_is_found_before_anything_stands", lacking),
+        Test::new("every_path_carries_frames_of_the_computed_length", || {
             guest::judged(&["sizes", "limited"])
         }),
-        judged("keys_are_in_no_command_line", || guest::judged(&["unseen"])),
-        judged("our_nodes_and_the_kernels_understand_each_other", || {
+        Test::new("keys_are_in_no_command_line", || guest::judged(&["unseen"])),
+        Test::new("our_nodes_and_the_kernels_understand_each_other", || {
             guest::judged(&[
                 "peers",
                 "forged",
@@ -62,13 +60,15 @@ pub fn tests() -> Vec<Test> {
                 "wireguard",
             ])
         }),
-        judged("tunnels_over_ipv6_and_behind_a_nat_are_the_kernels_too", || {
+        Test::new("tunnels_over_ipv6_and_behind_a_nat_are_the_kernels_too", || {
             guest::judged(&["carried", "carried-peers"])
         }),
-        judged("the_longest_packet_passes_the_kernels_drivers", || guest::judged(&["mtus"])),
-        judged("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
+        Test::new("the_longest_packet_passes_the_kernels_drivers", || guest::judged(&["mtus"])),
+        Test::new("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
     ];
-    tests.map(|test| test.within(guest::LONG)).to_vec()
+    // The kernel's MACsec takes keys of root's alone.
+    let judged = |test: Test| test.prepared(lab_test::net::enter_with_rights).within(guest::LONG);
+    tests.map(judged).to_vec()
 }
 
 /// What keys are made of in these tests.
