@@ -130,7 +130,7 @@ impl Findings {
         let mut rows: Vec<(&Row, f64)> =
             protected.filter_map(|row| Some((row, value(row)?))).collect();
         // Delays at different loads make no ranking.
-        let load = rows.first().map(|(row, _)| row.point.load.clone());
+        let load = rows.first().map(|(row, _)| row.point.load);
         rows.retain(|(row, _)| Some(&row.point.load) == load.as_ref());
         rows.sort_by(|a, b| a.1.total_cmp(&b.1));
         if better == Better::More {

@@ -14,11 +14,14 @@ use crate::summary::Want;
 /// Words of a ranking by CPU time.
 const CHEAPEST: Words = Words { wins: "is cheapest", behind: "dearer", pairs: "rounds" };
 
+/// A library, and CPU-seconds of its server per million full handshakes.
+type Median<'a> = (&'a str, f64);
+
 /// Libraries by their server's CPU time for a full handshake.
 struct Costs<'a> {
     suite: Suite,
-    /// Name and CPU-seconds per million handshakes, the least first.
-    medians: Vec<(&'a str, f64)>,
+    /// The least first.
+    medians: Vec<Median<'a>>,
     ranking: Ranking,
 }
 
@@ -33,7 +36,7 @@ fn costs(findings: &Findings) -> Option<Costs<'_>> {
     let suite = super::cost::suites(&findings.summary).first().copied()?;
     let find = |name| findings.summary.find(Want::handshake(Workload::Full, suite).of(name));
     let measured = findings.summary.measured().into_iter();
-    let mut medians: Vec<(&str, f64)> = measured
+    let mut medians: Vec<Median<'_>> = measured
         .filter_map(|name| Some((name, find(name)?.median(value::SERVER_CPU)?.value)))
         .collect();
     medians.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -46,7 +49,7 @@ fn costs(findings: &Findings) -> Option<Costs<'_>> {
 }
 
 /// The least and the most.
-fn ends<'a>(costs: &Costs<'a>) -> Option<((&'a str, f64), (&'a str, f64))> {
+fn ends<'a>(costs: &Costs<'a>) -> Option<(Median<'a>, Median<'a>)> {
     Some((*costs.medians.first()?, *costs.medians.last()?))
 }
 
