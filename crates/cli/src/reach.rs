@@ -35,8 +35,8 @@ pub struct ReachArgs {
     /// postgres, mysql, sieve or nntp; the port is then that of the protocol if none is given
     #[arg(long, value_name = "PROTOCOL", value_parser = value::<Protocol>)]
     pub starttls: Option<Protocol>,
-    /// Connect through a proxy, which resolves the name: http://[USER:PASSWORD@]HOST:PORT (CONNECT) or
-    /// socks5://[USER:PASSWORD@]HOST:PORT
+    /// Connect through a proxy, which resolves the name: `http://[USER:PASSWORD@]HOST:PORT` (CONNECT) or
+    /// `socks5://[USER:PASSWORD@]HOST:PORT`
     #[arg(long, value_name = "URL", value_parser = value::<Hidden>, value_hint = ValueHint::Url)]
     pub proxy: Option<Hidden>,
 }

@@ -233,7 +233,7 @@ impl Investigation {
                         Failure::Refused => ended(End::Refused),
                         Failure::Reset { .. } => ended(End::Reset),
                         Failure::Starttls(_) | Failure::Proxy(_) => {
-                            Answer::Untried(failure.to_string())
+                            Answer::Broken(failure.to_string())
                         }
                         _ => ended(End::TimedOut),
                     },
