@@ -16,7 +16,8 @@ use crate::new::split;
 /// As the kernel's limit (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 /// Sticky and writable by all, as /tmp is.
-const SHARED: u32 = 0o1002;
+const SHARED: u32 = STICKY | 0o002;
+const STICKY: u32 = 0o1000;
 
 /// The end of a path, links followed.
 #[derive(Debug)]
@@ -48,7 +49,10 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Found> {
         };
         let found = opened.metadata()?;
         if found.is_file() {
-            return Ok(Found::File(at, found));
+            return match is_kept(&found, &folder.metadata()?, geteuid().as_raw()) {
+                true => Err(io::Error::new(ErrorKind::PermissionDenied, PLANTED)),
+                false => Ok(Found::File(at, found)),
+            };
         }
         if found.is_symlink() && fstatfs(&folder)?.f_type == PROC_SUPER_MAGIC {
             return Ok(Found::OfProc(at));
@@ -72,7 +76,14 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Found> {
     Err(io::Error::other("too many links lead to one another"))
 }
 
-const PLANTED: &str = "it belongs to another user, in a folder that all users may write to";
+const PLANTED: &str = "it belongs to another user, in a folder that several users write to";
+
+/// Whether a user other than root may write to a file and not replace it: in a sticky folder only its owner
+/// and the folder's may (unlink(2)).
+pub(crate) fn is_kept(found: &Metadata, folder: &Metadata, user: u32) -> bool {
+    let is_sticky = folder.mode() & STICKY != 0;
+    is_sticky && ![0, found.uid(), folder.uid()].contains(&user)
+}
 
 /// Whether a link or a FIFO is of a user who may have planted it for this one to write through
 /// (`may_follow_link` of the kernel).

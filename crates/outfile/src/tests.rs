@@ -218,6 +218,22 @@ fn links_and_fifos_of_others_are_refused_where_all_may_write() {
     assert_eq!(names(folder.path()), ["new", "open", "victim"]);
 }
 
+/// It could be found only when the output gets its name.
+#[test]
+fn a_file_of_another_user_in_a_sticky_folder_is_not_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "").unwrap();
+    let found = fs::metadata(&path).unwrap();
+    let (owner, mut kept) = (found.uid(), Vec::new());
+    for mode in [0o777, 0o1777] {
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        let folder = fs::metadata(folder.path()).unwrap();
+        kept.push([0, owner, owner + 1].map(|user| place::is_kept(&found, &folder, user)));
+    }
+    assert_eq!(kept, [[false, false, false], [false, false, true]]);
+}
+
 #[test]
 fn a_folder_is_no_name_of_a_file() {
     let folder = tempfile::tempdir().unwrap();
