@@ -1,6 +1,6 @@
 //! Files that the user names, and the folder for results.
 
-use std::os::unix::fs::MetadataExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, ValueHint};
@@ -9,10 +9,11 @@ use fault::{Fault, Problem};
 /// Options, in any command, whose file is written. All other files are read.
 const OUTPUTS: &[&str] = &["html", "out", "pcap", "rtt_out", "save", "stats"];
 
-/// Checks that no command writes a file that it reads, or one file twice. Devices and pipes may be named twice.
+/// Checks that outputs are names of files, that no command writes a file that it reads, or one file twice.
+/// Devices and pipes may be named twice.
 ///
 /// # Errors
-/// One would be overwritten. The caller's fault.
+/// One is a folder; one would be overwritten: the caller's fault.
 pub fn check_command_line(command: &Command, matches: &ArgMatches) -> Result<(), Problem> {
     let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
     let mut at = Some((command, matches));
@@ -20,14 +21,39 @@ pub fn check_command_line(command: &Command, matches: &ArgMatches) -> Result<(),
         for option in command.get_arguments().filter(|option| names_files(option)) {
             let id = option.get_id().as_str();
             let Ok(Some(values)) = matches.try_get_raw(id) else { continue };
-            let files = if is_output(id) { &mut outputs } else { &mut inputs };
-            files.extend(values.map(Path::new));
+            let paths = values.map(Path::new);
+            match is_output(id) {
+                true => outputs.extend(paths),
+                false => inputs.extend(paths.map(opened)),
+            }
         }
         at = matches
             .subcommand()
             .and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)));
     }
+    outputs.iter().try_for_each(|output| check_no_folder(output))?;
     check_apart(&inputs, &outputs)
+}
+
+/// The file that an input stands for.
+fn opened(input: &Path) -> &Path {
+    match input.as_os_str() == capture::STDIN {
+        true => Path::new("/dev/stdin"),
+        false => input,
+    }
+}
+
+/// Checks that an output is no folder's name, before anything is measured.
+fn check_no_folder(output: &Path) -> Result<(), Problem> {
+    let checked = match output.is_dir() {
+        true => Err(ErrorKind::IsADirectory.into()),
+        false => outfile::check_name(output),
+    };
+    checked.map_err(|error| {
+        Problem::of(Fault::Results, error)
+            .while_doing(format!("{} cannot be written", output.display()))
+            .with_remedy("name a file")
+    })
 }
 
 /// Whether an option's values are files.
@@ -46,7 +72,7 @@ fn is_output(id: &str) -> bool {
 pub fn check_apart(inputs: &[&Path], outputs: &[&Path]) -> Result<(), Problem> {
     for (at, output) in outputs.iter().enumerate() {
         let others = outputs.iter().take(at).chain(inputs);
-        if let Some(other) = others.into_iter().find(|other| is_same(output, other)) {
+        if let Some(other) = others.into_iter().find(|other| outfile::is_same_file(output, other)) {
             let what =
                 format!("{} would be overwritten: it is {} too", output.display(), other.display());
             return Err(
@@ -55,17 +81,6 @@ pub fn check_apart(inputs: &[&Path], outputs: &[&Path]) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-/// Whether two names lead to one regular file, or are one name of a file that is not there yet.
-fn is_same(one: &Path, other: &Path) -> bool {
-    match (std::fs::metadata(one), std::fs::metadata(other)) {
-        (Ok(one), Ok(other)) => {
-            one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
-        }
-        (Err(_), Err(_)) => std::path::absolute(one).ok() == std::path::absolute(other).ok(),
-        _ => false,
-    }
 }
 
 /// A folder for new results that does not exist yet: `results/2026-11-21-handshake`, or with a
@@ -110,6 +125,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("input"), "x").unwrap();
         std::os::unix::fs::symlink("input", at("link")).unwrap();
+        std::os::unix::fs::symlink("new", at("dangling")).unwrap();
         let apart = |inputs: &[&str], outputs: &[&str]| {
             let paths = [inputs, outputs]
                 .map(|names| names.iter().map(|name| at(name)).collect::<Vec<_>>());
@@ -120,9 +136,12 @@ mod tests {
         };
         assert!(apart(&["input"], &["a", "b"]) && apart(&["input", "input"], &[]));
         assert!(apart(&["/dev/null"], &["/dev/null", "/dev/null"]));
-        for (inputs, outputs) in
-            [(&["input"][..], &["input"][..]), (&["input"], &["a", "link"]), (&[], &["new", "new"])]
-        {
+        for (inputs, outputs) in [
+            (&["input"][..], &["input"][..]),
+            (&["input"], &["a", "link"]),
+            (&[], &["new", "new"]),
+            (&[], &["dangling", "new"]),
+        ] {
             assert!(!apart(inputs, outputs), "{inputs:?} {outputs:?}");
         }
     }

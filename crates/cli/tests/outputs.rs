@@ -92,6 +92,166 @@ fn no_command_writes_a_file_that_it_reads() {
     }
 }
 
+/// A file that is not there yet has one name only, too.
+#[test]
+fn no_command_writes_two_outputs_into_one_new_file() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("x")).unwrap();
+    std::os::unix::fs::symlink("x", at("y")).unwrap();
+    std::os::unix::fs::symlink("x/new", at("dangling")).unwrap();
+    let good = capture();
+    for (one, other) in [
+        ("x/new", "y/new"),
+        ("x/../new", "new"),
+        ("dangling", "x/new"),
+        ("y/new", "dangling"),
+        ("./new", "new"),
+    ] {
+        for line in [
+            &["observe", good.as_str(), "--html", one, "--rtt-out", other][..],
+            &["observe", "--interface", "lo", "--html", one, "--rtt-out", other],
+            &["lab", "--pcap", one, "--stats", other, "--", "touch", "ran"],
+        ] {
+            let output = run(folder.path(), line);
+            assert_eq!(output.status.code(), Some(2), "{line:?}: {}", talk(&output));
+            assert!(talk(&output).contains("would be overwritten"), "{line:?}: {}", talk(&output));
+            assert_eq!(files_below(&at("x")), [""; 0], "{line:?}");
+            are_untouched(folder.path(), &["dangling"], &line.join(" "));
+        }
+    }
+}
+
+#[test]
+fn no_command_writes_its_standard_input() {
+    let folder = folder();
+    let good = fs::read(capture()).unwrap();
+    fs::write(folder.path().join("input"), &good).unwrap();
+    for line in [
+        &["observe", "-", "--html", "input"][..],
+        &["observe", "-", "--rtt-out", "/dev/stdin"],
+        &["observe", "/dev/fd/0", "--html", "input"],
+    ] {
+        let mut command = wiretax(folder.path());
+        let input = fs::File::options().read(true).write(true).open(folder.path().join("input"));
+        let output = command.args(line).stdin(input.unwrap()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {}", talk(&output));
+        assert!(talk(&output).contains("would be overwritten"), "{line:?}: {}", talk(&output));
+        assert_eq!(fs::read(folder.path().join("input")).unwrap(), good, "{line:?}");
+        are_untouched(folder.path(), &["input"], &line.join(" "));
+    }
+}
+
+/// A program that ran before its output was refused would leave a file.
+#[test]
+fn an_output_that_is_a_folders_name_is_refused_before_anything_runs() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("deep")).unwrap();
+    std::os::unix::fs::symlink("new/", folder.path().join("link")).unwrap();
+    let good = capture();
+    for name in ["new/", "deep", "deep/", "new/.", "deep/..", "link"] {
+        for line in [
+            &["lab", "--pcap", name, "--", "touch", "ran"][..],
+            &["lab", "--stats", name, "--", "touch", "ran"],
+            &["observe", good.as_str(), "--html", name, "--prometheus", "127.0.0.1:0"],
+            &["observe", good.as_str(), "--json", "--rtt-out", name],
+        ] {
+            let output = run(folder.path(), line);
+            assert_ne!(output.status.code(), Some(0), "{line:?}");
+            if name != "link" || line[0] != "lab" {
+                assert_eq!(output.status.code(), Some(4), "{line:?}: {}", talk(&output));
+            }
+            assert_eq!(data(&output), "", "{line:?}");
+            are_untouched(folder.path(), &["link"], &line.join(" "));
+        }
+    }
+}
+
+/// Runs a line of sh with `$W` for the program and `$P` for a capture.
+fn shell(folder: &Path, line: &str) -> std::process::Output {
+    let own = wiretax(folder).get_program().to_owned();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).env("W", own).env("P", capture()).current_dir(folder);
+    shell.env("NO_COLOR", "1").stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn an_open_file_is_written_at_the_end_and_appended_to() {
+    let folder = folder();
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    for open in ["9>>one", "9<>one"] {
+        let line = format!("exec {open}; $W observe $P --html /dev/fd/9 --rtt-out nowhere/x");
+        let output = shell(folder.path(), &line);
+        assert_eq!(output.status.code(), Some(4), "{}", talk(&output));
+        are_untouched(folder.path(), &[], &line);
+    }
+    for line in [
+        "exec 9>>one; $W observe $P --html /dev/fd/9 >out",
+        "$W observe $P --json --html /dev/stdout >>one",
+        "{ printf 'what was there\\n'; $W observe $P --json --html /dev/stdout; echo behind; } >one",
+    ] {
+        fs::write(folder.path().join("one"), BEFORE).unwrap();
+        let output = shell(folder.path(), line);
+        assert!(output.status.success(), "{line}: {}", talk(&output));
+        let one = read("one");
+        assert!(one.starts_with(BEFORE) && one.contains("</html>"), "{line}: {one}");
+        if line.contains("--json") {
+            assert!(one.lines().any(|line| line.starts_with('{')), "{line}: {one}");
+        }
+        assert!(!line.contains("behind") || one.ends_with("behind\n"), "{line}: {one}");
+    }
+    assert_eq!(read("two"), BEFORE);
+}
+
+/// Holds for any `fs.protected_symlinks`.
+#[test]
+fn a_link_that_another_user_planted_is_not_followed() {
+    use std::os::unix::fs::{lchown, symlink};
+    let folder = folder();
+    let open = folder.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, PermissionsExt::from_mode(0o1777)).unwrap();
+    symlink("../one", open.join("link")).unwrap();
+    symlink("../new", open.join("dangling")).unwrap();
+    for name in ["link", "dangling"] {
+        if let Err(error) = lchown(open.join(name), Some(65534), Some(65534)) {
+            lab_test::skip!(Need::Root, "this user may not own files as another: {error}");
+        }
+    }
+    let good = capture();
+    for name in ["open/link", "open/dangling"] {
+        for line in [
+            &["observe", good.as_str(), "--html", name][..],
+            &["lab", "--stats", name, "--", "touch", "ran"],
+            &["lab", "--pcap", name, "--", "touch", "ran"],
+        ] {
+            let output = run(folder.path(), line);
+            assert!(!output.status.success(), "{line:?}");
+            are_untouched(folder.path(), &["open/dangling", "open/link"], &line.join(" "));
+        }
+    }
+}
+
+#[test]
+fn man_pages_replace_what_is_planted_in_their_place() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("pages")).unwrap();
+    std::os::unix::fs::symlink("../one", at("pages/wiretax.1")).unwrap();
+    std::os::unix::fs::symlink("../new", at("pages/wiretax-lab.1")).unwrap();
+    let made = Command::new("mkfifo").arg(at("pages/wiretax-probe.1")).status().unwrap();
+    assert!(made.success());
+    // A page that goes into the FIFO waits for a reader for ever.
+    let output = run(folder.path(), &["man", "pages"]);
+    assert!(output.status.success(), "{}", talk(&output));
+    for name in ["wiretax.1", "wiretax-lab.1", "wiretax-probe.1"] {
+        assert!(fs::symlink_metadata(at("pages").join(name)).unwrap().is_file(), "{name}");
+    }
+    assert_eq!(fs::read_to_string(at("one")).unwrap(), BEFORE);
+    assert!(!at("new").exists());
+    assert!(files_below(&at("pages")).iter().all(|name| name.ends_with(".1")));
+}
+
 #[test]
 fn a_command_that_fails_leaves_outputs_as_they_were() {
     let programs = tempfile::tempdir().unwrap();

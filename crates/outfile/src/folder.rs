@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -161,6 +161,20 @@ impl Folder {
             }
         }
         Err(io::Error::from(io::ErrorKind::AlreadyExists).into())
+    }
+
+    /// Writes a whole new file and gives it the name: a link or a FIFO of that name is replaced itself.
+    ///
+    /// # Errors
+    /// The system's; what was there before still is.
+    pub fn replace(&self, name: &str, bytes: &[u8], mode: u32) -> Result<(), Refused> {
+        let (partial, mut file) = self.new_partial(name, mode)?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all()).map_err(Refused::from);
+        let named = written.and_then(|()| self.rename(&partial, name));
+        if named.is_err() {
+            self.remove(&partial);
+        }
+        named
     }
 
     /// Gives `from` the name `to`. A link of that name is replaced itself.

@@ -7,8 +7,11 @@
 //! | a regular file | the same, with the mode of the old file |
 //! | a link to one of these, or to nothing | what it leads to is replaced; the link stays |
 //! | a device, a FIFO | it is opened and written to as it is; a FIFO waits for a reader |
-//! | a link of /proc, as /dev/stdout is | what it leads to is opened and written to as it is |
+//! | a descriptor of this process, as /dev/stdout | it is written to from its position; a regular file at the end |
+//! | another link of /proc | what it leads to is appended to; a regular file at the end |
+//! | a link or a FIFO of another user in a folder like /tmp | it is refused |
 //!
+//! A folder like /tmp is sticky and writable by all. The owner's links are followed there.
 //! Where the file system has no files without names, the new file is called `NAME.*.partial`.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -19,20 +22,26 @@
 mod folder;
 mod held;
 mod new;
+mod place;
 mod scratch;
 
-use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{File, Permissions};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use tempfile::SpooledTempFile;
 
 pub use folder::{Access, Folder, Refused};
 pub use held::Held;
 use new::New;
+use place::{Found, open_of_proc, open_special, resolve};
+pub use place::{check_name, is_same_file};
 pub use scratch::Scratch;
 
-/// As the kernel's limit (path_resolution(7)).
-const MAX_LINKS: usize = 40;
+/// Bytes for an open descriptor that are held in memory; more are in a file without a name.
+const IN_MEMORY: usize = 1024 * 1024;
 /// Read, write and execute, without setuid and the like.
 const ACCESS: u32 = 0o777;
 
@@ -44,6 +53,11 @@ pub struct OutFile(Kind);
 enum Kind {
     /// No regular file: written to as it is.
     InPlace(File),
+    /// A regular file that another has opened: written to at the end.
+    Opened {
+        file: File,
+        text: SpooledTempFile,
+    },
     Beside {
         new: New,
         target: PathBuf,
@@ -54,16 +68,19 @@ impl OutFile {
     /// Begins to write to `path`, which may be relative to the folder of now.
     ///
     /// # Errors
-    /// It cannot be written: its folder is missing, or it or its folder may not be written to.
+    /// It cannot be written: it is the name of a folder, its folder is missing, it or its folder may not be
+    /// written to, or another user planted it.
     pub fn create(path: &Path) -> io::Result<OutFile> {
         let (target, found) = match resolve(path)? {
-            Found::Opened(file) => return Ok(OutFile(Kind::InPlace(file))),
+            Found::Special(path) => return Ok(OutFile(Kind::InPlace(open_special(&path)?))),
+            Found::OfProc(path) => return Ok(OutFile(Kind::opened(open_of_proc(&path)?)?)),
             Found::File(target, metadata) => (target, Some(metadata)),
             Found::Nothing(target) => (target, None),
         };
         if found.is_some() {
             // A file that may not be written is not replaced either, whoever owns the folder.
-            File::options().write(true).open(&target)?;
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            File::options().write(true).custom_flags(flags).open(&target)?;
         }
         let new = New::beside(&target)?;
         if let Some(found) = found {
@@ -89,13 +106,17 @@ impl OutFile {
         matches!(self.0, Kind::InPlace(_))
     }
 
-    /// Gives the file its name.
+    /// Gives the file its name, or writes to the descriptor.
     ///
     /// # Errors
     /// It cannot be given; what was there before still is.
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Kind::InPlace(_) => Ok(()),
+            Kind::Opened { mut file, mut text } => {
+                text.rewind()?;
+                io::copy(&mut text, &mut file).map(drop)
+            }
             Kind::Beside { new, target } => new.publish(&target),
         }
     }
@@ -106,10 +127,25 @@ impl OutFile {
     /// # Errors
     /// As [`OutFile::finish`].
     pub fn finish_synced(self) -> io::Result<()> {
-        if let Kind::Beside { new, .. } = &self.0 {
-            new.file().sync_all()?;
-        }
-        self.finish()
+        let opened = match &self.0 {
+            Kind::InPlace(_) => None,
+            Kind::Opened { file, .. } => Some(file.try_clone()?),
+            Kind::Beside { new, .. } => {
+                new.file().sync_all()?;
+                None
+            }
+        };
+        self.finish()?;
+        opened.map_or(Ok(()), |file| file.sync_all())
+    }
+}
+
+impl Kind {
+    fn opened(file: File) -> io::Result<Kind> {
+        Ok(match file.metadata()?.is_file() {
+            true => Kind::Opened { file, text: SpooledTempFile::new(IN_MEMORY) },
+            false => Kind::InPlace(file),
+        })
     }
 }
 
@@ -117,6 +153,7 @@ impl Write for OutFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Kind::InPlace(file) => file.write(bytes),
+            Kind::Opened { text, .. } => text.write(bytes),
             Kind::Beside { new, .. } => new.file().write(bytes),
         }
     }
@@ -124,6 +161,7 @@ impl Write for OutFile {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::InPlace(file) => file.flush(),
+            Kind::Opened { text, .. } => text.flush(),
             Kind::Beside { new, .. } => new.file().flush(),
         }
     }
@@ -137,45 +175,6 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OutFile::create(path)?;
     file.write_all(bytes)?;
     file.finish_synced()
-}
-
-/// What a path leads to.
-enum Found {
-    /// No regular file, opened.
-    Opened(File),
-    /// A regular file, by a path without links at its end.
-    File(PathBuf, Metadata),
-    /// Where a new file would be.
-    Nothing(PathBuf),
-}
-
-fn resolve(path: &Path) -> io::Result<Found> {
-    let mut at = std::path::absolute(path)?;
-    for _ in 0..MAX_LINKS {
-        let found = match fs::symlink_metadata(&at) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing(at)),
-            found => found?,
-        };
-        let folder = at.parent().unwrap_or(Path::new("/"));
-        if !found.is_symlink() {
-            return if found.is_file() { Ok(Found::File(at, found)) } else { open_as_it_is(&at) };
-        }
-        // Such a link's text need not be the name of what it leads to (proc_pid_fd(5)).
-        if fs::canonicalize(folder)?.starts_with("/proc") {
-            return open_as_it_is(&at);
-        }
-        // The system follows the links in a folder's path: none is cut off here, nor is `..`.
-        at = folder.join(fs::read_link(&at)?);
-    }
-    Err(io::Error::other("too many links lead to one another"))
-}
-
-fn open_as_it_is(path: &Path) -> io::Result<Found> {
-    let file = File::options().write(true).open(path)?;
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
-    }
-    Ok(Found::Opened(file))
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use tempfile::{Builder, NamedTempFile};
 
+use crate::place::{check_name, not_a_file};
+
 /// Longer names (in bytes) leave no room for the rest of a temporary file's.
 const MAX_STEM: usize = 200;
 /// The mode of a new file before the umask.
@@ -94,7 +96,7 @@ fn named<F>(
 }
 
 pub(crate) fn split(target: &Path) -> io::Result<(&Path, OsString)> {
-    let not_a_file = || io::Error::new(ErrorKind::IsADirectory, "not the name of a file");
+    check_name(target)?;
     let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
         return Err(not_a_file());
     };

@@ -1,5 +1,7 @@
-use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, chown, lchown, symlink};
 use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -138,7 +140,6 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
 
 #[test]
 fn a_link_of_proc_is_written_where_it_leads() {
-    use std::os::fd::AsRawFd;
     let folder = tempfile::tempdir().unwrap();
     let (mut reader, writer) = io::pipe().unwrap();
     let link = folder.path().join("stdout");
@@ -148,6 +149,148 @@ fn a_link_of_proc_is_written_where_it_leads() {
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
     assert_eq!(text, "through a pipe");
+}
+
+/// As `9>>log` and `9>log` of a shell, with lines of others before and behind.
+#[test]
+fn an_open_regular_file_is_written_at_the_end_behind_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    for is_appended in [true, false] {
+        fs::write(&path, "").unwrap();
+        let mut opened = File::options().append(is_appended).write(true).open(&path).unwrap();
+        opened.write_all(b"kept\n").unwrap();
+        for folder in ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"] {
+            let name = Path::new(folder).join(opened.as_raw_fd().to_string());
+            let mut dropped = OutFile::create(&name).unwrap();
+            dropped.write_all(b"never finished").unwrap();
+            dropped.flush().unwrap();
+            drop(dropped);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "kept\n");
+            write(&name, b"new\n").unwrap();
+            opened.write_all(b"more\n").unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "kept\nnew\nmore\n");
+            let at = if is_appended { 0 } else { 5 };
+            opened.set_len(5).unwrap();
+            opened.seek(io::SeekFrom::Start(at)).unwrap();
+        }
+        let read = File::open(&path).unwrap();
+        let name = format!("/proc/self/fd/{}", read.as_raw_fd());
+        let refused = write(Path::new(&name), b"new").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kept\n");
+    }
+    assert_eq!(names(folder.path()), ["log"]);
+}
+
+/// Holds for any `fs.protected_symlinks`. Needs root, to own files as another user.
+#[test]
+fn links_and_fifos_of_others_are_refused_where_all_may_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join("open").join(name);
+    fs::create_dir(folder.path().join("open")).unwrap();
+    fs::write(folder.path().join("victim"), "kept").unwrap();
+    symlink("../victim", at("link")).unwrap();
+    symlink("link", at("twice")).unwrap();
+    symlink("../new", at("dangling")).unwrap();
+    mknodat(CWD, at("fifo"), FileType::Fifo, Mode::from(0o666), 0).unwrap();
+    let other = Some(65534);
+    for name in ["link", "dangling", "fifo"] {
+        if lchown(at(name), other, other).is_err() {
+            return;
+        }
+    }
+    let set = |mode: u32| fs::set_permissions(at(""), Permissions::from_mode(mode)).unwrap();
+    set(0o1777);
+    for name in ["link", "twice", "dangling", "fifo"] {
+        let refused = write(&at(name), b"new").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::PermissionDenied, "{name}");
+    }
+    assert_eq!(names(folder.path()), ["open", "victim"]);
+    assert_eq!(fs::read_to_string(folder.path().join("victim")).unwrap(), "kept");
+    // A folder's owner may lead on all who write to it, and other folders trust all who may write.
+    for (mode, owner) in [(0o1777, other), (0o777, Some(0)), (0o1755, Some(0))] {
+        set(mode);
+        chown(at(""), owner, owner).unwrap();
+        write(&at("twice"), b"new").unwrap();
+        write(&at("dangling"), b"new").unwrap();
+    }
+    assert_eq!(names(folder.path()), ["new", "open", "victim"]);
+}
+
+/// It could be found only when the output gets its name.
+#[test]
+fn a_file_of_another_user_in_a_sticky_folder_is_not_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "").unwrap();
+    let found = fs::metadata(&path).unwrap();
+    let (owner, mut kept) = (found.uid(), Vec::new());
+    for mode in [0o777, 0o1777] {
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        let folder = fs::metadata(folder.path()).unwrap();
+        kept.push([0, owner, owner + 1].map(|user| place::is_kept(&found, &folder, user)));
+    }
+    assert_eq!(kept, [[false, false, false], [false, false, true]]);
+}
+
+#[test]
+fn a_folder_is_no_name_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    symlink("new/", at("link")).unwrap();
+    for name in ["new/", "new/.", "new/..", ".", "..", "", "link"] {
+        let refused = OutFile::create(&at(name)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::IsADirectory, "{name}");
+    }
+    assert!(Held::create(&at("new/"), (0, 0)).is_err());
+    assert_eq!(names(folder.path()), ["link"]);
+}
+
+#[test]
+fn a_file_is_the_same_by_all_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("x")).unwrap();
+    fs::write(at("old"), "").unwrap();
+    fs::hard_link(at("old"), at("second")).unwrap();
+    symlink("x", at("y")).unwrap();
+    symlink("x/new", at("dangling")).unwrap();
+    symlink("dangling", at("twice")).unwrap();
+    let is_same = |one: &str, other: &str| is_same_file(&at(one), &at(other));
+    for (one, other) in [
+        ("old", "second"),
+        ("new", "./new"),
+        ("x/new", "y/new"),
+        ("x/../new", "new"),
+        ("twice", "y/new"),
+        ("dangling", "twice"),
+    ] {
+        assert!(is_same(one, other) && is_same(other, one), "{one} {other}");
+    }
+    for (one, other) in [("new", "x/new"), ("old", "new"), ("x", "y"), ("nowhere/a", "new")] {
+        assert!(!is_same(one, other), "{one} {other}");
+    }
+    assert!(!is_same("/dev/null", "/dev/null"));
+}
+
+#[test]
+fn a_folder_replaces_planted_links_and_fifos_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("victim"), "kept").unwrap();
+    symlink("victim", at("link")).unwrap();
+    mknodat(CWD, at("fifo"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
+    fs::create_dir(at("folder")).unwrap();
+    let opened = Folder::open(folder.path()).unwrap();
+    for name in ["link", "fifo", "new"] {
+        opened.replace(name, b"new", 0o666).unwrap();
+        assert!(fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
+        assert_eq!(fs::read_to_string(at(name)).unwrap(), "new");
+    }
+    assert!(opened.replace("folder", b"new", 0o666).is_err());
+    assert_eq!(fs::read_to_string(at("victim")).unwrap(), "kept");
+    assert_eq!(names(folder.path()), ["fifo", "folder", "link", "new", "victim"]);
 }
 
 #[test]
