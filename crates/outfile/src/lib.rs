@@ -23,7 +23,7 @@ mod scratch;
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 pub use folder::{Access, Folder, Refused};
@@ -67,6 +67,9 @@ impl OutFile {
         }
         let new = New::beside(&target)?;
         if let Some(found) = found {
+            // Root keeps the owner. Others may keep the group at most.
+            let give = |user| fchown(new.file(), user, Some(found.gid()));
+            let _ = give(Some(found.uid())).or_else(|_| give(None));
             let mode = found.permissions().mode() & ACCESS;
             new.file().set_permissions(Permissions::from_mode(mode))?;
         }
