@@ -48,5 +48,5 @@ pub use link_types::link_type_name;
 pub use live::{Live, LiveFrames, LiveOptions, LiveStatistics};
 pub use merge::Merge;
 pub use packet::Keeper;
-pub use packet::privileges::{Dropped, Identity, drop_privileges, identity_after};
+pub use packet::privileges::{Dropped, Identity, drop_privileges, heir};
 pub use source::{STDIN, Source};

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use capture::{Error, Keeper, Live, LiveOptions, drop_privileges};
+use capture::{Error, Keeper, Live, LiveOptions, drop_privileges, heir};
 use lab_test::{Need, Scenario, Test, TestResult, judge, skip};
 use rustix::io::Errno;
 
@@ -79,6 +79,7 @@ fn give_up() -> TestResult {
         Err(Error::NotPermitted { .. }) => None,
         Err(error) => panic!("{error}"),
     };
+    let heir = heir();
     let dropped = match drop_privileges() {
         Ok(dropped) => dropped,
         // A root that may not become another, as in a container with one user.
@@ -93,6 +94,9 @@ fn give_up() -> TestResult {
     let users = std::fs::read_to_string("/proc/self/uid_map").unwrap();
     let one = users.split_whitespace().last() == Some("1");
     assert_eq!(dropped.identity.is_some(), root && !one);
+    // Nobody inherits from a root that was called.
+    let is_called = std::env::var_os("SUDO_UID").is_some();
+    assert_eq!(heir, dropped.identity.filter(|_| !is_called));
     if let (Ok(user), Some(identity)) = (std::env::var("SUDO_UID"), dropped.identity) {
         assert_eq!((identity.user.to_string(), identity.group), (user, 4321));
     }

@@ -91,7 +91,14 @@ impl DataSet {
     /// [`Error::Busy`] if another process writes to it, else what the file system says.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(Error::io(dir))?;
-        let folder = Folder::open(dir).map_err(Error::io(dir))?;
+        DataSet::in_folder(Folder::open(dir).map_err(Error::io(dir))?, options)
+    }
+
+    /// As [`DataSet::open`], in an open folder, whatever its name stands for by now.
+    ///
+    /// # Errors
+    /// As [`DataSet::open`].
+    pub fn in_folder(folder: Folder, options: Options) -> Result<Self, Error> {
         let lock = lock(&folder)?;
         Ok(DataSet {
             connections: TableWriter::open(&folder, options)?,

@@ -108,3 +108,17 @@ fn rows_are_read_through_no_link_and_from_no_pipe() {
     assert!(matches!(read(&rows), Err(ReadError::Irregular { .. })));
     assert!(matches!(check_data_set(&rows), Err(ReadError::Irregular { .. })));
 }
+
+#[test]
+fn rows_go_to_the_folder_that_was_opened_whatever_its_name_leads_to() {
+    let (_parent, rows, beside) = folders();
+    let opened = outfile::Folder::open(&rows).unwrap();
+    let moved = rows.with_file_name("moved");
+    fs::rename(&rows, &moved).unwrap();
+    plant(&rows, &beside);
+    let mut data_set = DataSet::in_folder(opened, Options::default()).unwrap();
+    data_set.connection(&row()).unwrap();
+    data_set.finish().unwrap();
+    assert_eq!(fs::read_dir(&beside).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(moved.join(HOUR)).unwrap().count(), 2);
+}

@@ -78,6 +78,42 @@ impl Folder {
         Ok(Folder { handle, path: path.to_owned() })
     }
 
+    /// Makes the folder that the user named, and its parents. Follows no link at its name. Returns whether it
+    /// is new.
+    ///
+    /// # Errors
+    /// The system's; [`Refused::Irregular`] for a link.
+    pub fn make(path: impl AsRef<Path>) -> Result<(Folder, bool), Refused> {
+        let shown = path.as_ref();
+        let path = std::path::absolute(shown)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            let no_name = io::Error::new(io::ErrorKind::InvalidInput, "it has no name");
+            return Err(no_name.into());
+        };
+        std::fs::create_dir_all(parent)?;
+        let (made, is_new) = Folder::open(parent)?.folder_or_new(name)?;
+        // Another folder may have taken the name of a new one.
+        let is_ours =
+            made.owner()? == rustix::process::geteuid().as_raw() && made.names()?.is_empty();
+        Ok((Folder { path: shown.to_owned(), ..made }, is_new && is_ours))
+    }
+
+    /// Returns the user number of its owner.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(rustix::fs::fstat(&self.handle)?.st_uid)
+    }
+
+    /// Gives it to a user and a group.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn give(&self, user: u32, group: u32) -> io::Result<()> {
+        std::os::unix::fs::fchown(&self.handle, Some(user), Some(group))
+    }
+
     /// The name by which it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -106,12 +142,19 @@ impl Folder {
     /// # Errors
     /// As for [`Folder::folder`].
     pub fn make_folder(&self, name: impl AsRef<OsStr>) -> Result<Folder, Refused> {
-        let name = name.as_ref();
+        self.folder_or_new(name.as_ref()).map(|(folder, _)| folder)
+    }
+
+    /// As [`Folder::make_folder`], and whether it was missing.
+    fn folder_or_new(&self, name: &OsStr) -> Result<(Folder, bool), Refused> {
         self.path_of(name)?;
-        match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(NEW_FOLDER)) {
-            Ok(()) | Err(Errno::EXIST) => self.folder(name),
-            Err(errno) => Err(errno.into()),
-        }
+        let is_new = match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(NEW_FOLDER))
+        {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        Ok((self.folder(name)?, is_new))
     }
 
     /// Opens a regular file. One that is to be written must have no second name elsewhere.

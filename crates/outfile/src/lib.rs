@@ -27,7 +27,7 @@ mod scratch;
 
 use std::fs::{File, Permissions};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -84,6 +84,9 @@ impl OutFile {
         }
         let new = New::beside(&target)?;
         if let Some(found) = found {
+            // Root keeps the owner. Others may keep the group at most.
+            let give = |user| fchown(new.file(), user, Some(found.gid()));
+            let _ = give(Some(found.uid())).or_else(|_| give(None));
             let mode = found.permissions().mode() & ACCESS;
             new.file().set_permissions(Permissions::from_mode(mode))?;
         }

@@ -357,3 +357,36 @@ fn a_link_that_nobody_typed_is_replaced_itself() {
     assert_eq!(fs::read(at("victim")).unwrap(), b"kept");
     assert_eq!(names(folder.path()), ["planted", "victim"]);
 }
+
+#[test]
+fn root_keeps_the_owner_of_a_file_that_it_replaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("theirs");
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    // Others than root can give no file away.
+    let owner = match std::os::unix::fs::chown(&path, Some(1234), Some(4321)) {
+        Ok(()) => (1234, 4321),
+        Err(_) => fs::metadata(&path).map(|own| (own.uid(), own.gid())).unwrap(),
+    };
+    write(&path, b"new").unwrap();
+    let found = fs::metadata(&path).unwrap();
+    assert_eq!((found.uid(), found.gid()), owner);
+    assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"new".to_vec(), 0o600));
+}
+
+#[test]
+fn a_folder_is_made_once_and_never_through_a_link() {
+    let parent = tempfile::tempdir().unwrap();
+    let at = |name: &str| parent.path().join(name);
+    let (made, is_new) = Folder::make(at("a/b")).unwrap();
+    assert!(is_new && made.path() == at("a/b"));
+    assert_eq!(made.owner().unwrap(), fs::metadata(at("a")).unwrap().uid());
+    assert!(!Folder::make(at("a/b")).unwrap().1);
+    symlink("a", at("link")).unwrap();
+    symlink("nowhere", at("dangling")).unwrap();
+    for name in ["link", "dangling"] {
+        assert!(matches!(Folder::make(at(name)), Err(Refused::Irregular(_) | Refused::Io(_))));
+    }
+    assert_eq!(names(parent.path()), ["a", "dangling", "link"]);
+}

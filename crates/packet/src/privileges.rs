@@ -96,6 +96,14 @@ pub fn identity_after() -> Option<Identity> {
     (has("uid_map", identity.user) && has("gid_map", identity.group)).then_some(identity)
 }
 
+/// Returns the identity that root gives its outputs to when nobody called it: it opens them before
+/// [`drop_privileges`]. `None` without root, and when a user called root by sudo or a setuid program: what that
+/// user may not write, root does not write for him, so outputs are opened after [`drop_privileges`].
+#[must_use]
+pub fn heir() -> Option<Identity> {
+    identity_after().filter(|_| caller().is_none())
+}
+
 /// Whether our user namespace has this number, by a map as user_namespaces(7) describes it. One that
 /// cannot be read has all.
 fn has(map: &str, number: u32) -> bool {
@@ -112,6 +120,11 @@ fn is_mapped(map: &str, number: u32) -> bool {
 
 /// Who root becomes.
 fn choose() -> Identity {
+    caller().or_else(|| nobody(&fs::read_to_string("/etc/passwd").ok()?)).unwrap_or(NOBODY)
+}
+
+/// The user who called root: by sudo, else by a setuid program.
+fn caller() -> Option<Identity> {
     let number = |name| env::var(name).ok()?.parse::<u32>().ok();
     let sudo = number("SUDO_UID").zip(number("SUDO_GID"));
     let real = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -120,8 +133,6 @@ fn choose() -> Identity {
         .flatten()
         .find(|(user, group)| *user != 0 && *group != 0 && *user != u32::MAX && *group != u32::MAX)
         .map(|(user, group)| Identity { user, group })
-        .or_else(|| nobody(&fs::read_to_string("/etc/passwd").ok()?))
-        .unwrap_or(NOBODY)
 }
 
 /// `nobody` in passwd(5) format.

@@ -1,15 +1,16 @@
 //! `wiretax gateway survey`: asks, answers, and puts results together.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::fchown;
 use std::path::Path;
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use gateway::survey::{
-    Fate, Group, RECORD_SCHEMA, Record, SurveyOptions, SurveyServeOptions, merge, serve_survey,
-    survey as ask,
+    Fate, Group, RECORD_SCHEMA, Record, Survey, SurveyOptions, SurveyServeOptions, merge,
+    serve_survey,
 };
 use gateway::{Common, Place};
 use report::{Cell, Column, Row, Table};
@@ -56,23 +57,31 @@ fn serve(args: &SurveyServeArgs) -> Outcome {
 
 fn asked(args: &SurveyArgs) -> Outcome {
     let host = args.host.as_deref().unwrap_or_default();
-    let ports = args.port.iter().map(|port| Ok(resolve(&with_port(host, *port))?.1));
+    // A name with several addresses gives one for all ports.
+    let first = args.port.first().map(|port| resolve(&with_port(host, *port))).transpose()?;
+    let ports = first
+        .iter()
+        .flat_map(|(_, at)| args.port.iter().map(|port| SocketAddr::new(at.ip(), *port)));
     let options = SurveyOptions {
         common: common(&args.place),
         server: host.to_owned(),
-        ports: ports.collect::<Result<_, Problem>>()?,
+        ports: ports.collect(),
         sizes: args.size.clone(),
         answer: args.answer,
         repeat: args.repeat,
         timeout: args.timeout.duration(),
         network: args.network.clone(),
     };
-    let mut file = args.out.as_deref().map(opened).transpose()?;
+    // Root's own output needs rights, a caller's is opened with the caller's.
+    let open = || args.out.as_deref().map(opened).transpose();
+    let own = capture::heir().map(|_| open()).transpose()?;
     let (mut records, mut unwritten) = (Vec::new(), None);
     let runtime = crate::runtime::runtime()?;
-    let ended = runtime.block_on(async {
+    let interrupted = runtime.block_on(async {
         let mut signals = Asked::listen()?;
-        let asking = ask(&options, |record| {
+        let survey = Survey::begin(options)?;
+        let mut file = own.map_or_else(open, Ok)?;
+        let asking = survey.ask(|record| {
             if let Some(file) = &mut file
                 && let Err(problem) = written(file, &record)
             {
@@ -81,16 +90,14 @@ fn asked(args: &SurveyArgs) -> Outcome {
             records.push(record);
         });
         Ok::<_, Problem>(tokio::select! {
-            () = signals.next() => None,
-            asked = asking => Some(asked.map_err(Problem::from)),
+            () = signals.next() => true,
+            () = asking => false,
         })
     })?;
     runtime.shutdown_background();
     if let Some(problem) = unwritten {
         return Err(problem);
     }
-    let interrupted = ended.is_none();
-    ended.transpose()?;
     show(&merge(&records), args.json.json)?;
     Ok(match (interrupted, records.iter().all(Record::survived)) {
         (true, _) => Exit::Interrupted,
@@ -107,8 +114,18 @@ fn with_port(host: &str, port: u16) -> String {
     }
 }
 
+/// Opens a file to add to. A new one of root's own goes to whom the process will run as.
 fn opened(path: &Path) -> Result<File, Problem> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
+    let mut to_add = OpenOptions::new();
+    to_add.append(true);
+    let file = match (to_add.clone().create_new(true).open(path), capture::heir()) {
+        // Of a link what it leads to is made.
+        (Err(error), _) if error.kind() == ErrorKind::AlreadyExists => {
+            to_add.create(true).open(path)
+        }
+        (Ok(file), Some(heir)) => fchown(&file, Some(heir.user), Some(heir.group)).map(|()| file),
+        (file, _) => file,
+    };
     file.blame(Fault::Results).while_doing(|| format!("{} cannot be written", path.display()))
 }
 

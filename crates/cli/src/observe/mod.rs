@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capture::{Doubts, Filter, Live, LiveOptions, Merge};
-use export::Names;
+use export::{DataSet, Names};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use observe::Options;
-use observe::reading::{self, HandOver, Hidden, Read, Reading, SinkOptions, Times, View};
+use observe::reading::{self, Hidden, Read, Reading, SinkOptions, Times, View};
+use outfile::Folder;
 use study::Watcher;
 use tracker::KeyLog;
 use units::{Delay, counted};
@@ -75,7 +76,17 @@ impl Checked {
     }
 }
 
-fn open(args: &ObserveArgs, Checked { hidden, keys }: Checked) -> Result<Reading, Problem> {
+/// `folder`: that of `--parquet`, if it is open.
+fn open(
+    args: &ObserveArgs,
+    Checked { hidden, keys }: Checked,
+    folder: Option<Folder>,
+) -> Result<Reading, Problem> {
+    let rows = export::Options::default();
+    let parquet = args.results.parquet.as_deref().map(|path| match folder {
+        Some(folder) => DataSet::in_folder(folder, rows),
+        None => DataSet::open(path, rows),
+    });
     let (prefix4, prefix6) = args.picture.prefix;
     let digest = Options {
         bin: args.picture.bin.duration(),
@@ -88,7 +99,7 @@ fn open(args: &ObserveArgs, Checked { hidden, keys }: Checked) -> Result<Reading
         digest,
         hidden,
         json: args.json.json.then(json_lines).transpose()?.map(|lines| Box::new(lines) as _),
-        parquet: args.results.parquet.clone(),
+        parquet: parquet.transpose()?,
         captures: match args.results.parquet {
             Some(_) => args.files.iter().filter_map(|file| reading::beginning(file)).collect(),
             None => Vec::new(),
@@ -115,7 +126,7 @@ fn hidden(args: &ObserveArgs) -> Result<Hidden, Problem> {
 fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let checked = Checked::of(args)?;
     let late = Files::claim(args, false)?;
-    let mut reading = open(args, checked)?;
+    let mut reading = open(args, checked, None)?;
     serve_metrics(args, &mut reading, diagnostics)?;
     let interrupt = Interrupt::listen()?;
     // A pipe is waited for here.
@@ -295,18 +306,18 @@ fn listeners(args: &ObserveArgs) -> usize {
 
 fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let checked = Checked::of(args)?;
-    // All that needs rights is opened before they are given up, and threads begin after. The outputs
-    // come first: whoever keeps the rights for them gets no descriptor of a capture.
-    let late = Files::claim(args, true)?;
+    // All that needs rights is opened before they are given up, and threads begin after. Only root's own
+    // outputs need rights. They come first: who keeps the rights for them gets no descriptor of a capture.
+    let own = capture::heir().map(|_| Files::claim(args, true)).transpose()?;
     let mut options = LiveOptions::default();
     options.filter = Filter { ports: args.live.port.clone(), ..Filter::default() };
     options.promiscuous = args.live.promiscuous;
     options.ring.blocks = args.live.ring;
     let mut sources = Live::open_several(&args.live.interface, &options, listeners(args))?;
-    let folder = args.results.parquet.as_deref().map(HandOver::begin).transpose()?.flatten();
-    let mut reading = open(args, checked)?;
-    folder.map_or(Ok(()), HandOver::finish)?;
+    let folder = args.results.parquet.as_deref().map(reading::hand_over).transpose()?.flatten();
     rights::give_up("captures continue", diagnostics)?;
+    let late = own.map_or_else(|| Files::claim(args, false), Ok)?;
+    let mut reading = open(args, checked, folder)?;
     let interrupt = Interrupt::listen()?;
     serve_metrics(args, &mut reading, diagnostics)?;
     let names = args.live.interface.join(", ");

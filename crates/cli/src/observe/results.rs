@@ -17,10 +17,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// Looks whether they can be written. `keep_open`: rights are given up before they are.
-    pub fn claim(args: &ObserveArgs, keep_open: bool) -> Result<Files, Problem> {
+    /// Looks whether they can be written. `as_root`: rights are given up before they are.
+    pub fn claim(args: &ObserveArgs, as_root: bool) -> Result<Files, Problem> {
         let claim =
-            |path: &Option<_>| path.as_deref().map(|path| Late::claim(path, keep_open)).transpose();
+            |path: &Option<_>| path.as_deref().map(|path| Late::claim(path, as_root)).transpose();
         Ok(Files { html: claim(&args.results.html)?, rtt: claim(&args.results.rtt_out)? })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgMatches, FromArgMatches};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use lab::{Backend, Lab, LabOptions};
-use observe::reading::HandOver;
+use observe::reading;
 use record::{Finished, Manifest, PlanFiles, Recorder};
 use serde_json::{Map, Value};
 use study::{Computed, End, Options, Plan, Session, Study, Watcher, quoted};
@@ -224,13 +224,14 @@ impl Measurement {
         if !opened {
             return Ok(());
         }
-        let folder = match &self.out.resume {
-            Some(folder) => folder.clone(),
+        match &self.out.resume {
+            Some(folder) => reading::may_continue_in(folder)?,
             None => {
-                self.out.out.get_or_insert_with(|| new_folder(&self.command, &self.parts)).clone()
+                let named = &mut self.out.out;
+                let folder = named.get_or_insert_with(|| new_folder(&self.command, &self.parts));
+                reading::hand_over(folder)?;
             }
-        };
-        HandOver::begin(&folder)?.map_or(Ok(()), HandOver::finish)?;
+        }
         rights::give_up("the measurement continues", diagnostics)
     }
 

@@ -2,15 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use capture::{Identity, Keeper};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
-use outfile::{Held, OutFile};
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
-use rustix::io::Errno;
+use outfile::{Folder, Held, OutFile};
 
 /// A file that is written at the end: claimed at the beginning, so that one that cannot be written is
 /// known before time is spent.
@@ -30,13 +27,14 @@ enum Open {
 }
 
 impl Late {
-    /// Looks whether the file can be written. `keep_open`: rights are given up before it is, so it is
-    /// opened now, and a process is started that keeps them; call it before any other thread is started.
+    /// Looks whether the file can be written. `as_root`: rights are given up before it is. If nobody called
+    /// root, the file is opened now, and a process is started that keeps them; call it before any other thread
+    /// is started. For a caller of root, call it after rights are given up.
     ///
     /// # Errors
     /// It cannot be.
-    pub fn claim(path: &Path, keep_open: bool) -> Result<Late, Problem> {
-        let opened = match capture::identity_after().filter(|_| keep_open) {
+    pub fn claim(path: &Path, as_root: bool) -> Result<Late, Problem> {
+        let opened = match capture::heir().filter(|_| as_root) {
             Some(identity) => keep(path, identity),
             None => OutFile::create(path).map(|file| match file.is_in_place() {
                 true => Open::InPlace(file),
@@ -81,92 +79,44 @@ fn keep(path: &Path, Identity { user, group }: Identity) -> io::Result<Open> {
     Ok(Open::Kept(file, Keeper::begin(move || held.publish())?))
 }
 
-/// A folder of results that root makes, for whom the process will run as.
-pub struct HandOver {
-    /// By descriptor: the name may stand for something else by the time that it is given away.
-    folder: File,
-    shown: PathBuf,
-    identity: Identity,
-}
-
-impl HandOver {
-    /// Makes the folder if it is not there. `None` where no rights are going to be given up.
-    ///
-    /// # Errors
-    /// It cannot be made, is a link, or belongs to root and was there before.
-    pub fn begin(folder: &Path) -> Result<Option<HandOver>, Problem> {
-        let Some(identity) = capture::identity_after() else { return Ok(None) };
-        let made = make(folder).blame(Fault::Results);
-        let (opened, is_new) =
-            made.while_doing(|| format!("the folder {} cannot be made", folder.display()))?;
-        let shown = folder.to_owned();
-        let hand_over = HandOver { folder: opened, shown, identity };
-        let owner = hand_over.folder.metadata().map(|metadata| metadata.uid());
-        if !is_new && owner.blame(Fault::Results).while_doing(|| hand_over.failed())? == 0 {
-            let (shown, user) = (folder.display(), identity.user);
-            let what = format!("{shown} belongs to root, and a capture continues as user {user}");
-            let remedy = format!("name a new folder, or `chown -R {user} {shown}`");
-            return Err(Problem::new(Fault::Results, what).with_remedy(remedy));
-        }
-        Ok(Some(hand_over))
-    }
-
-    /// Gives the folder, and the folders of rows that root made in it.
-    ///
-    /// # Errors
-    /// One cannot be given.
-    pub fn finish(self) -> Result<(), Problem> {
-        self.give(&self.folder)?;
-        for name in ["connections", "endings"] {
-            match openat(&self.folder, name, FOLDER, Mode::empty()) {
-                Err(Errno::NOENT) => {}
-                opened => {
-                    let opened = opened.map_err(io::Error::from).blame(Fault::Results);
-                    self.give(&opened.while_doing(|| self.failed())?.into())?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn give(&self, folder: &File) -> Result<(), Problem> {
-        let Identity { user, group } = self.identity;
-        if folder.metadata().is_ok_and(|metadata| metadata.uid() == 0) {
-            let given = fchown(folder, Some(user), Some(group));
-            given.blame(Fault::Results).while_doing(|| self.failed())?;
-        }
-        Ok(())
-    }
-
-    fn failed(&self) -> String {
-        format!("{} cannot be given to the user who called", self.shown.display())
-    }
-}
-
-/// A folder, and no link to one.
-const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// Makes and opens a folder below its parent's descriptor. Whether it was not there before.
-fn make(folder: &Path) -> io::Result<(File, bool)> {
-    let whole = std::path::absolute(folder)?;
-    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
+/// Makes a folder of results if nobody called root, and gives it to whom the process will run as. Write below
+/// its descriptor: its name may stand for something else by then. `None` where the folder is to be made after
+/// rights are given up.
+///
+/// # Errors
+/// It cannot be made, is a link, or belongs to root and was there before.
+pub fn hand_over(folder: &Path) -> Result<Option<Folder>, Problem> {
+    let Some(identity) = capture::heir() else { return Ok(None) };
+    let made = Folder::make(folder).map_err(io::Error::from).blame(Fault::Results);
+    let (made, is_new) =
+        made.while_doing(|| format!("the folder {} cannot be made", folder.display()))?;
+    let given = match is_new {
+        true => made.give(identity.user, identity.group).map(|()| identity.user),
+        false => made.owner(),
     };
-    std::fs::create_dir_all(parent)?;
-    let parent = File::open(parent)?;
-    let is_new = match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
-        Ok(()) => true,
-        Err(Errno::EXIST) => false,
-        Err(errno) => return Err(errno.into()),
-    };
-    let opened = File::from(openat(&parent, name, FOLDER, Mode::empty())?);
-    // What took the name of a folder just made is not that folder.
-    let is_ours =
-        opened.metadata()?.uid() == 0 && std::fs::read_dir(fd_path(&opened))?.next().is_none();
-    Ok((opened, is_new && is_ours))
+    let failed = || format!("{} cannot be given to the user who measures", folder.display());
+    if given.blame(Fault::Results).while_doing(failed)? == 0 {
+        return Err(of_root(folder, identity));
+    }
+    Ok(Some(made))
 }
 
-fn fd_path(file: &File) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
+/// Looks whether a folder of results that is there, if it is, may be written to after rights are given up.
+///
+/// # Errors
+/// It belongs to root.
+pub fn may_continue_in(folder: &Path) -> Result<(), Problem> {
+    match capture::heir() {
+        Some(identity) if std::fs::metadata(folder).is_ok_and(|found| found.uid() == 0) => {
+            Err(of_root(folder, identity))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn of_root(folder: &Path, Identity { user, .. }: Identity) -> Problem {
+    let shown = folder.display();
+    let what = format!("{shown} belongs to root, and a capture continues as user {user}");
+    let remedy = format!("name a new folder, or `chown -R {user} {shown}`");
+    Problem::new(Fault::Results, what).with_remedy(remedy)
 }

@@ -22,7 +22,7 @@ use wire::quic::Version;
 
 pub use beginning::beginning;
 pub use gauges::Gauges;
-pub use late::{HandOver, Late};
+pub use late::{Late, hand_over, may_continue_in};
 pub use sinks::{Hidden, LISTED, SinkOptions, Sinks};
 
 use now::Now;

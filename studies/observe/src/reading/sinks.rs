@@ -1,7 +1,6 @@
 //! Where records go: the digest, JSON lines, Parquet, Prometheus, a table of the first of them.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use export::{
@@ -53,8 +52,8 @@ pub struct SinkOptions {
     pub hidden: Hidden,
     /// Where JSON lines go.
     pub json: Option<Box<dyn Write>>,
-    /// The folder for Parquet.
-    pub parquet: Option<PathBuf>,
+    /// The data set for Parquet.
+    pub parquet: Option<DataSet>,
     /// The captures that are read into it.
     pub captures: Vec<Beginning>,
     /// Whether captures are read that it has already.
@@ -90,10 +89,8 @@ impl Sinks {
         let networks = Prefixes::new(options.digest.prefix4, options.digest.prefix6)?;
         let anonymiser = options.hidden.anonymiser()?.with_networks(networks);
         let (captures, again) = (&options.captures, options.again);
-        let parquet = options.parquet.as_deref().map(|folder| {
-            let mut parquet = DataSet::open(folder, export::Options::default())?;
-            parquet.begin(captures, again).map(|()| parquet)
-        });
+        let parquet =
+            options.parquet.map(|mut parquet| parquet.begin(captures, again).map(|()| parquet));
         Ok(Sinks {
             flattener: Flattener::new(run, anonymiser.networks()),
             anonymiser,

@@ -13,7 +13,8 @@ use super::question::{LEAST, Question, SEEN, Seen, filler};
 use super::record::{Fate, RECORD_SCHEMA, Record, Way};
 use crate::Error;
 use crate::device::{Device, Purpose};
-use crate::options::Common;
+use crate::options::{Common, Place};
+use crate::serve::give_up_rights;
 
 /// Between two connections.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -27,7 +28,7 @@ pub struct SurveyOptions {
     pub common: Common,
     /// The machine that answers, as the user names it.
     pub server: String,
-    /// Its addresses, one for each port.
+    /// Its ports, all at one address.
     pub ports: Vec<SocketAddr>,
     /// Bytes of data on the SYN to try, each [`LEAST`] to [`super::LARGEST`].
     pub sizes: Vec<u16>,
@@ -41,29 +42,58 @@ pub struct SurveyOptions {
     pub network: String,
 }
 
-/// Asks by every way, to every port, with every size; `each` gets a record as it comes.
-///
-/// # Errors
-/// What keeps it from beginning. Connections that fail are records.
-pub async fn survey(options: &SurveyOptions, mut each: impl FnMut(Record)) -> Result<(), Error> {
-    let common = Common { remembers: false, ..options.common.clone() };
-    for to in &options.ports {
-        let device = Device::open(&common, Purpose::Connect(*to))?;
-        for _ in 0..options.repeat {
-            for way in Way::ALL {
-                for size in &options.sizes {
-                    let question = Question {
-                        len: usize::from(*size).max(LEAST),
-                        answer: options.answer.into(),
-                    };
-                    each(ask(&device.stack, *to, *way, question, options).await);
-                    tokio::time::sleep(PAUSE).await;
+/// A machine that is about to ask.
+#[derive(Debug)]
+pub struct Survey {
+    options: SurveyOptions,
+    devices: Vec<Device>,
+}
+
+impl Survey {
+    /// Opens all that needs rights, and gives the rights up. Within a tokio runtime.
+    ///
+    /// # Errors
+    /// A device cannot be opened, or some right cannot be given up.
+    pub fn begin(options: SurveyOptions) -> Result<Survey, Error> {
+        let devices = open(&options)?;
+        give_up_rights()?;
+        Ok(Survey { options, devices })
+    }
+
+    /// Asks by every way, to every port, with every size; `each` gets a record as it comes. Connections that
+    /// fail are records.
+    pub async fn ask(self, mut each: impl FnMut(Record)) {
+        let Survey { options, devices } = self;
+        for (number, to) in options.ports.iter().enumerate() {
+            // One device has all ports, or each has one.
+            let Some(device) = devices.get(number).or(devices.last()) else { break };
+            for _ in 0..options.repeat {
+                for way in Way::ALL {
+                    for size in &options.sizes {
+                        let len = usize::from(*size).max(LEAST);
+                        let question = Question { len, answer: options.answer.into() };
+                        each(ask(&device.stack, *to, *way, question, &options).await);
+                        tokio::time::sleep(PAUSE).await;
+                    }
                 }
             }
         }
-        device.stack.shutdown().await;
+        for device in devices {
+            device.stack.shutdown().await;
+        }
     }
-    Ok(())
+}
+
+/// A stack for all ports: two with one address would reset each other's connections. With a redirect, which
+/// takes one port from the kernel, one for each.
+fn open(options: &SurveyOptions) -> Result<Vec<Device>, Error> {
+    let common = Common { remembers: false, ..options.common.clone() };
+    let most = match common.place {
+        Place::Redirect { .. } => options.ports.len(),
+        Place::Interface { .. } | Place::Tun { .. } => 1,
+    };
+    let ports = options.ports.iter().take(most);
+    ports.map(|to| Device::open(&common, Purpose::Connect(*to))).collect()
 }
 
 /// What came of a question.

@@ -11,7 +11,7 @@ mod question;
 mod record;
 mod serve;
 
-pub use ask::{SurveyOptions, survey};
+pub use ask::{Survey, SurveyOptions};
 pub use merge::{Group, merge};
 pub use question::{LARGEST, LEAST};
 pub use record::{Fate, RECORD_SCHEMA, Record, Way};
