@@ -70,6 +70,10 @@ fn main() -> ExitCode {
         .and_then(|()| dispatch(&matches, &global, &diagnostics))
     {
         Ok(code) => code,
+        Err(_) if child::is_cut_short() => {
+            diagnostics.note("interrupted");
+            Exit::Interrupted.into()
+        }
         Err(problem) => {
             diagnostics.error(&problem);
             Exit::of(problem.fault()).into()

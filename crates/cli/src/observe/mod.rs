@@ -118,7 +118,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let mut reading = open(args, checked)?;
     serve_metrics(args, &mut reading, diagnostics)?;
     let interrupt = Interrupt::listen()?;
-    // A pipe is waited for here.
+    // A pipe is waited for here, until the user wants to stop.
     let mut source = Merge::open(&args.files)?;
     let mut following = Following {
         diagnostics,
@@ -146,7 +146,9 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     note_unread_quic(args, &left, diagnostics);
     warn_of_wrappings(&left, diagnostics);
     publish(args, &left, late, diagnostics)?;
-    read?;
+    if !child::is_cut_short() {
+        read?;
+    }
     left.sinks.unsaved.take().map_or(Ok(()), Err)?;
     if interrupt.came() && !unread {
         diagnostics.note("interrupted; this is what was read until then");
