@@ -38,7 +38,8 @@ impl Bench {
     /// The lab's own.
     pub fn new(options: LabOptions) -> Result<Bench, Error> {
         let cells = Cells::new(options)?;
-        let host = Host::new(Place::Thread(Registry::new().with(cells.clone()))).granting(study::GRACE);
+        let host =
+            Host::new(Place::Thread(Registry::new().with(cells.clone()))).granting(study::GRACE);
         Ok(Bench { host, options, cells, fault: None })
     }
 

@@ -267,11 +267,7 @@ impl LinkName {
     ///
     /// # Errors
     /// A file cannot be read, is no trace, or is another than the name says.
-    pub(crate) fn read(
-        &self,
-        traces: &mut Traces,
-        named_by: NamedBy,
-    ) -> Result<LinkName, Problem> {
+    pub(crate) fn read(&self, traces: &mut Traces, named_by: NamedBy) -> Result<LinkName, Problem> {
         let LinkName::Trace { down, up, rtt } = self else { return Ok(self.clone()) };
         let down = traces.read(down, named_by)?;
         let up = up.as_ref().map(|up| traces.read(up, named_by)).transpose()?;

@@ -226,6 +226,12 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_grace_leaves_time_for_the_rest_of_the_end() {
+        // docs/output.md: two seconds in all.
+        assert!(GRACE <= Duration::from_secs(1));
+    }
+
+    #[test]
     fn time_that_runs_out_after_the_last_leaves_nothing_out() {
         let mut silent = Silent::default();
         let mut end = |end: End, left| end.with_left(left, "load", &mut silent);
