@@ -215,7 +215,7 @@ fn warn_of_wrappings(left: &Read, diagnostics: &Diagnostics) {
     }
 }
 
-/// The problem of a capture in which no frame could be read; `None` if one was.
+/// The problem of a capture in which no handshake could be read; `None` if one was.
 fn nothing_read(left: &Read, misdated: u64) -> Option<Problem> {
     let problem = |what: String, remedy| {
         let problem = Problem::new(Fault::Measurement, format!("nothing was read: {what}"));
@@ -237,8 +237,16 @@ fn nothing_read(left: &Read, misdated: u64) -> Option<Problem> {
             "capture where the frames are Ethernet, IP, PPP or Linux cooked",
         );
     }
-    if counters.other < counters.frames {
+    let seen = counters.connections + counters.dropped + counters.quic_unread + counters.dtls;
+    if seen > 0 {
         return None;
+    }
+    if counters.other < counters.frames {
+        let frames = counted(counters.frames, "frame");
+        return problem(
+            format!("{frames}, and no handshake of TCP or QUIC in them"),
+            "begin the capture before the connections",
+        );
     }
     problem(
         format!("{}, none with TCP or UDP over IP", counted(counters.frames, "frame")),
