@@ -46,8 +46,9 @@ impl Input {
     }
 
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = Arc::new(File::open(path)?);
-        let input = Input::of_file(Arc::clone(&file))?;
+        let opened = child::Input::open(path)?;
+        let file = Arc::clone(opened.file());
+        let input = Input::of_file(opened)?;
         // Files of no length are what the kernel makes up as they are read.
         let plain = input.total.is_some_and(|total| total > 0);
         Ok(Input { file: plain.then_some(file), ..input })
@@ -55,14 +56,14 @@ impl Input {
 
     /// Standard input, past the buffer of [`std::io::stdin`].
     pub(crate) fn stdin() -> io::Result<Self> {
-        Input::of_file(Arc::new(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
+        Input::of_file(child::Input::of(File::from(io::stdin().as_fd().try_clone_to_owned()?))?)
     }
 
-    fn of_file(file: Arc<File>) -> io::Result<Self> {
-        let metadata = file.metadata()?;
+    fn of_file(file: child::Input) -> io::Result<Self> {
+        let metadata = file.file().metadata()?;
         let total = metadata.is_file().then_some(metadata.len());
         // A hint only; pipes refuse it.
-        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+        let _ = rustix::fs::fadvise(file.file(), 0, None, rustix::fs::Advice::Sequential);
         Ok(Input::new(file, total))
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! A [`Child`] is killed with what it has started: when it is dropped, and when this process ends,
 //! whatever ends it. [`run`] runs a program to its end and keeps a part of what it says; [`Talk`] speaks
-//! with one in lines. [`stop_when`] ends every wait early.
+//! with one in lines. [`stop_when`] ends every wait early, for bytes of an [`Input`] too.
 
 mod guard;
+mod input;
 mod memory;
 mod output;
 mod signals;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
 use guard::Guard;
+pub use input::{Input, Stopped, is_cut_short};
 pub use memory::MemoryFile;
 pub use output::{Kept, Output, keep_aside, last_words, run};
 pub use signals::{is_ignored, stop_when, stopping, with_default_signals};

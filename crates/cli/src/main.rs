@@ -18,6 +18,7 @@ mod gateway;
 mod guest;
 mod interrupt;
 mod lab;
+mod limits;
 mod load;
 mod negative;
 mod observe;
@@ -51,6 +52,10 @@ fn main() -> ExitCode {
     ::guest::init_if_guest(studies::workers);
     output::report_panics();
     record::Tool::built_from(option_env!("WIRETAX_COMMIT"));
+    if let Err(problem) = limits::check_stack() {
+        Diagnostics::new(false, Colour::Auto).error(&problem);
+        return Exit::of(problem.fault()).into();
+    }
     let mut parsed = negative::parse(command);
     if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
         parsed = negative::parse(documented);
@@ -66,10 +71,15 @@ fn main() -> ExitCode {
     let diagnostics = Diagnostics::new(global.quiet, global.color);
     let checked = files::check_command_line(&command(), &matches);
     match checked
+        .and_then(|()| limits::check_memory(&matches))
         .and_then(|()| interrupt::begin())
         .and_then(|()| dispatch(&matches, &global, &diagnostics))
     {
         Ok(code) => code,
+        Err(_) if child::is_cut_short() => {
+            diagnostics.note("interrupted");
+            Exit::Interrupted.into()
+        }
         Err(problem) => {
             diagnostics.error(&problem);
             Exit::of(problem.fault()).into()

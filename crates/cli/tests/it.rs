@@ -8,6 +8,7 @@ mod documented;
 mod drivers;
 mod ech;
 mod emulate;
+mod ends;
 mod figures;
 mod guest;
 mod haproxy;

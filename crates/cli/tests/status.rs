@@ -52,13 +52,22 @@ fn nothing_measured_is_five_everywhere() {
     }
     // A capture without a frame: magic number, version 2.4, Ethernet.
     let header = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1].map(u32::to_le_bytes).concat();
-    fs::write(folder.path().join("empty.pcap"), header).unwrap();
+    fs::write(folder.path().join("empty.pcap"), &header).unwrap();
+    // One segment from the middle of a connection: Ethernet, IPv4, TCP with ACK alone.
+    let ethernet = [&[2; 12][..], &[8, 0]].concat();
+    let ip = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+    let tcp = [0x9c, 0x40, 1, 0xbb, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0];
+    let frame = [&ethernet[..], &ip, &tcp].concat();
+    let record = [1_700_000_000, 0, 54, 54].map(u32::to_le_bytes).concat();
+    fs::write(folder.path().join("middle.pcap"), [header, record, frame].concat()).unwrap();
     fs::write(folder.path().join("empty.json"), "").unwrap();
     ends(
         folder.path(),
         &[
             ("observe empty.pcap", 5, "there is no frame"),
             ("observe empty.pcap --json", 5, "there is no frame"),
+            ("observe middle.pcap", 5, "no handshake of TCP or QUIC"),
+            ("observe middle.pcap --json", 5, "no handshake of TCP or QUIC"),
             (
                 "handshake --mode tcp --rtt 200ms --timeout 5ms --repeat 2 --no-calibration --out late",
                 5,

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::io::Errno;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::place::{check_name, not_a_file};
@@ -32,7 +33,18 @@ impl New {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match open(folder, flags, Mode::from_raw_mode(NEW)) {
             Ok(file) => Ok(New::Nameless(file.into())),
-            // It says best what is wrong, if more is wrong than the kind of the file system.
+            // A file with a name fails for the same reason, and the error would have that name.
+            Err(
+                error @ (Errno::NOENT
+                | Errno::NOTDIR
+                | Errno::ACCESS
+                | Errno::ROFS
+                | Errno::NOSPC
+                | Errno::DQUOT
+                | Errno::MFILE
+                | Errno::NFILE),
+            ) => Err(error.into()),
+            // The file system has no files without names.
             Err(_) => named(target, |builder, folder| {
                 builder.permissions(Permissions::from_mode(NEW)).tempfile_in(folder)
             })

@@ -19,9 +19,6 @@ use crate::so_far::SoFar;
 use crate::summary::value;
 use crate::variant::CLIENT;
 
-/// How long connections that are under way may take to end where the user wants to stop: what they give
-/// is recorded.
-const GRACE: Duration = Duration::from_secs(10);
 /// What a job may take beside its connections: servers, certificates, tickets and cookies.
 const PREPARING: Duration = Duration::from_secs(600);
 
@@ -41,7 +38,8 @@ impl Bench {
     /// The lab's own.
     pub fn new(options: LabOptions) -> Result<Bench, Error> {
         let cells = Cells::new(options)?;
-        let host = Host::new(Place::Thread(Registry::new().with(cells.clone()))).granting(GRACE);
+        let host =
+            Host::new(Place::Thread(Registry::new().with(cells.clone()))).granting(study::GRACE);
         Ok(Bench { host, options, cells, fault: None })
     }
 

@@ -14,8 +14,6 @@ use crate::plan::{Plan, Round, options, trial_time};
 use crate::point::{Backend, Point};
 use crate::sample::sample;
 
-/// How long a trial that is under way may take to end where the user wants to stop.
-const GRACE: Duration = Duration::from_secs(5);
 /// What a job may take beside its trials: namespaces, devices, a machine that starts.
 const PREPARING: Duration = Duration::from_secs(300);
 /// How much longer a trial may take than it is expected to.
@@ -62,7 +60,7 @@ impl Plan {
         let host = match first.backend {
             Backend::Between => return self.between(rounds, session, ahead, tester),
             Backend::Own | Backend::Kernel => {
-                Host::new(Place::Thread(Registry::new().with(Paths))).granting(GRACE)
+                Host::new(Place::Thread(Registry::new().with(Paths))).granting(study::GRACE)
             }
             Backend::Guest => match guest().and_then(|guest| Ok(guest.launch()?)) {
                 Ok(launch) => Host::new(Place::Process(launch)),

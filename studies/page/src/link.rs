@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use fault::{Explain, Fault, Problem};
 use linkmodel::{Drive, LinkConfig, Path, Queue, RateSource, Trace, mix};
-use study::Options;
 use thiserror::Error;
 use units::{Bytes, CountedBytes, Delay, Rate};
 
-use crate::trace::{TraceFile, Traces};
+use crate::trace::{NamedBy, TraceFile, Traces};
 
 /// A named link.
 struct Named {
@@ -231,7 +230,7 @@ impl LinkName {
     /// A file cannot be read, is no trace, or is another than the name says.
     pub fn open(&self) -> Result<Path, Problem> {
         let mut traces = Traces::default();
-        let read = self.read(&mut traces, &Options::none())?;
+        let read = self.read(&mut traces, NamedBy::User)?;
         Ok(read.path(&traces))
     }
 
@@ -268,14 +267,10 @@ impl LinkName {
     ///
     /// # Errors
     /// A file cannot be read, is no trace, or is another than the name says.
-    pub(crate) fn read(
-        &self,
-        traces: &mut Traces,
-        options: &Options<'_>,
-    ) -> Result<LinkName, Problem> {
+    pub(crate) fn read(&self, traces: &mut Traces, named_by: NamedBy) -> Result<LinkName, Problem> {
         let LinkName::Trace { down, up, rtt } = self else { return Ok(self.clone()) };
-        let down = traces.read(down, options)?;
-        let up = up.as_ref().map(|up| traces.read(up, options)).transpose()?;
+        let down = traces.read(down, named_by)?;
+        let up = up.as_ref().map(|up| traces.read(up, named_by)).transpose()?;
         Ok(LinkName::Trace { down, up, rtt: *rtt })
     }
 
@@ -409,7 +404,7 @@ mod tests {
         let mut traces = Traces::default();
         let mut read = |text: String| {
             let link: LinkName = text.parse().unwrap();
-            link.read(&mut traces, &Options::none()).unwrap()
+            link.read(&mut traces, NamedBy::User).unwrap()
         };
         let one = read(format!("trace:{down}@50ms"));
         let both = read(format!("trace:{down}:{up}@50ms"));

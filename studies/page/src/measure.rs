@@ -17,8 +17,6 @@ use crate::pages::PageName;
 use crate::plan::{Cell, Load, Plan, Series, visits_for};
 use crate::point::{Loader, Point, Visit};
 
-/// How long loads that are under way may take to end where the user wants to stop.
-const GRACE: Duration = Duration::from_secs(5);
 /// What a job may take beside its loads.
 const PREPARING: Duration = Duration::from_secs(120);
 /// What a first load takes beside its bytes and round trips: computation in the page, servers, certificates.
@@ -92,7 +90,7 @@ impl Plan {
         let (host, lab) = match clock {
             Clock::Wall => {
                 let place = Place::Thread(Registry::new().with(Loads::default()));
-                (Host::new(place).granting(GRACE), session.lab())
+                (Host::new(place).granting(study::GRACE), session.lab())
             }
             Clock::Virtual => study::guest_host(&session.lab(), self.seed)?,
         };

@@ -15,6 +15,7 @@ use crate::point::AXES;
 use crate::present::Findings;
 use crate::sample::{STUDY, value};
 use crate::summary::Summary;
+use crate::trace::NamedBy;
 
 /// Which HTTP loads my pages fastest on this network, and is flow control in the way?
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +196,8 @@ impl study::Plan for Plan {
     }
 
     fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
-        self.read_traces(&Options::none())?;
+        // A plan of options has read its own; these are of a manifest.
+        self.read_traces(NamedBy::Results)?;
         self.run(session)
     }
 }

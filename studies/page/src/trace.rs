@@ -42,6 +42,24 @@ impl fmt::Display for TraceFile {
     }
 }
 
+/// Origin of a trace's path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    /// The command line or a plan file of the user.
+    User,
+    /// A results folder, which may be a stranger's.
+    Results,
+}
+
+impl NamedBy {
+    fn text(self, path: &Path) -> Result<String, Problem> {
+        match self {
+            NamedBy::User => Options::none().text_of(path, "trace"),
+            NamedBy::Results => study::text_of_recorded(path, "trace"),
+        }
+    }
+}
+
 /// The traces of a plan, by the path of their file, with the digests of these.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Traces(BTreeMap<String, (String, Trace)>);
@@ -54,11 +72,11 @@ impl Traces {
     pub(crate) fn read(
         &mut self,
         file: &TraceFile,
-        options: &Options<'_>,
+        named_by: NamedBy,
     ) -> Result<TraceFile, Problem> {
         let TraceFile { path, digest } = file;
         if !self.0.contains_key(path) {
-            let text = options.text_of(Path::new(path), "trace")?;
+            let text = named_by.text(Path::new(path))?;
             let trace = Trace::parse(&text).while_doing(|| path.clone())?;
             self.0.insert(path.clone(), (digest_of(&text), trace));
         }
@@ -105,12 +123,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bus.down").display().to_string();
         let file = TraceFile::of(&path).unwrap();
-        let read = |file: &TraceFile| Traces::default().read(file, &Options::none());
+        let read = |file: &TraceFile| Traces::default().read(file, NamedBy::User);
         let missing = read(&file).unwrap_err();
         assert!(missing.to_string().contains("bus.down cannot be read"), "{missing}");
         std::fs::write(&path, "1\n5\n5\n").unwrap();
         let mut traces = Traces::default();
-        let named = traces.read(&file, &Options::none()).unwrap();
+        let named = traces.read(&file, NamedBy::User).unwrap();
         // printf '1\n5\n5\n' | sha256sum
         assert_eq!(named.digest.as_deref(), Some("403807aa34cc8ada"));
         assert_eq!(traces.get(&named).unwrap().millis(), [1, 5, 5]);

@@ -6,7 +6,6 @@ mod survey;
 mod survey_args;
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
@@ -245,9 +244,9 @@ fn read(path: &Path, what: &str, private: bool) -> Result<Vec<u8>, Problem> {
             .while_doing(format!("the {what} {shown} cannot be read"))
             .with_remedy("name a file that you may read")
     };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = child::Input::open(path).map_err(unreadable)?;
     // Of the file that is open, whatever its name stands for by now.
-    let mode = file.metadata().map_err(unreadable)?.mode();
+    let mode = file.file().metadata().map_err(unreadable)?.mode();
     if private && mode & 0o027 != 0 {
         let open = format!("the {what} {shown} is open to others (mode {:03o})", mode & 0o777);
         let remedy = format!("chmod u=rw,g=r,o= {shown}");

@@ -129,7 +129,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let mut reading = open(args, checked, None)?;
     serve_metrics(args, &mut reading, diagnostics)?;
     let interrupt = Interrupt::listen()?;
-    // A pipe is waited for here.
+    // A pipe is waited for here, until the user wants to stop.
     let mut source = Merge::open(&args.files)?;
     let mut following = Following {
         diagnostics,
@@ -157,7 +157,9 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     note_unread_quic(args, &left, diagnostics);
     warn_of_wrappings(&left, diagnostics);
     publish(args, &left, late, diagnostics)?;
-    read?;
+    if !child::is_cut_short() {
+        read?;
+    }
     left.sinks.unsaved.take().map_or(Ok(()), Err)?;
     if interrupt.came() && !unread {
         diagnostics.note("interrupted; this is what was read until then");
@@ -224,7 +226,7 @@ fn warn_of_wrappings(left: &Read, diagnostics: &Diagnostics) {
     }
 }
 
-/// The problem of a capture in which no frame could be read; `None` if one was.
+/// The problem of a capture in which no handshake could be read; `None` if one was.
 fn nothing_read(left: &Read, misdated: u64) -> Option<Problem> {
     let problem = |what: String, remedy| {
         let problem = Problem::new(Fault::Measurement, format!("nothing was read: {what}"));
@@ -246,8 +248,16 @@ fn nothing_read(left: &Read, misdated: u64) -> Option<Problem> {
             "capture where the frames are Ethernet, IP, PPP or Linux cooked",
         );
     }
-    if counters.other < counters.frames {
+    let seen = counters.connections + counters.dropped + counters.quic_unread + counters.dtls;
+    if seen > 0 {
         return None;
+    }
+    if counters.other < counters.frames {
+        let frames = counted(counters.frames, "frame");
+        return problem(
+            format!("{frames}, and no handshake of TCP or QUIC in them"),
+            "begin the capture before the connections",
+        );
     }
     problem(
         format!("{}, none with TCP or UDP over IP", counted(counters.frames, "frame")),

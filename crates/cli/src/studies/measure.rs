@@ -165,9 +165,16 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     }
     let interrupt = Interrupt::listen()?;
     let options = order.lab_options();
-    let opened = order.open(&options, &interrupt, diagnostics)?;
+    let mut opened = order.open(&options, &interrupt, diagnostics)?;
     let folder = opened.folder.clone();
-    let ended = order.measure_parts(opened, options, &interrupt, diagnostics)?;
+    let ended = match order.measure_parts(&mut opened, options, &interrupt, diagnostics) {
+        Ok(ended) => ended,
+        Err(problem) => {
+            opened.recorder.abandon();
+            return Err(problem);
+        }
+    };
+    opened.recorder.finish()?;
     let interrupted = || {
         let more: String = order.parts.iter().map(|part| part.plan.to_resume()).collect();
         let shown = quoted(&folder.display().to_string());
@@ -288,13 +295,21 @@ impl Measurement {
         let is_new = self.out.resume.is_none();
         let unwanted = self.lab.as_ref().is_some_and(|lab| lab.no_calibration)
             || backend == Some(Backend::Netem);
-        if unwanted && is_new {
-            calibration::leave_out(recorder)?;
+        let calibrated = if unwanted && is_new {
+            calibration::leave_out(recorder)
         } else if backend.is_some() && !unwanted && manifest.calibration.is_none() {
             // Where this resumes, the session before was killed while the lab measured itself.
-            calibration::calibrate(recorder, options, interrupt, diagnostics)?;
+            calibration::calibrate(recorder, options, interrupt, diagnostics)
+        } else {
+            Ok(())
+        };
+        match calibrated {
+            Ok(()) => Ok(opened),
+            Err(problem) => {
+                opened.recorder.abandon();
+                Err(problem)
+            }
         }
-        Ok(opened)
     }
 
     fn describe(&self, manifest: &mut Manifest, backend: Option<Backend>) {
@@ -316,7 +331,7 @@ impl Measurement {
     /// others are measured all the same.
     fn measure_parts(
         &mut self,
-        mut opened: Opened,
+        opened: &mut Opened,
         options: LabOptions,
         interrupt: &Interrupt,
         diagnostics: &Diagnostics,
@@ -366,7 +381,6 @@ impl Measurement {
                 Err(problem) => return Err(problem),
             }
         }
-        opened.recorder.finish()?;
         Ok(ended)
     }
 }

@@ -105,6 +105,12 @@ pub(crate) fn remove_plan_files(folder: &Folder, files: &PlanFiles) {
     folder.remove_folder(FOLDER);
 }
 
+/// Removes the files of the plan in this manifest; the folder of attachments, too, if nothing else is in it.
+pub(crate) fn remove_files_of(folder: &Folder, manifest: &Manifest) {
+    let files = manifest.files.iter().map(|file| (file.name.clone(), Vec::new()));
+    remove_plan_files(folder, &files.collect());
+}
+
 /// Reads the files of a plan. Each has the content that it is named by.
 pub(crate) fn read_plan_files(folder: &Folder, manifest: &Manifest) -> Result<PlanFiles, Error> {
     let mut files = PlanFiles::new();

@@ -25,6 +25,8 @@ pub struct Recorder {
     manifest: Manifest,
     log: Log<File>,
     _lock: Lock,
+    /// The folders that were made for it, the deepest first; `None` where it has content worth keeping.
+    made: Option<Vec<PathBuf>>,
 }
 
 /// A recorder that goes on where another ended.
@@ -64,10 +66,16 @@ impl Recorder {
     ) -> Result<Self, Error> {
         let dir = dir.as_ref();
         let made = make_folder(dir).map_err(Error::at_the_start)?;
-        Self::begin(dir, manifest, files).map_err(|error| {
-            remove(&made);
-            error.at_the_start()
-        })
+        match Self::begin(dir, manifest, files) {
+            Ok(mut recorder) => {
+                recorder.made = Some(made);
+                Ok(recorder)
+            }
+            Err(error) => {
+                remove(&made);
+                Err(error.at_the_start())
+            }
+        }
     }
 
     /// As [`Recorder::create`], in a folder that is there.
@@ -99,7 +107,7 @@ impl Recorder {
             return Err(error);
         }
         let log = Log::new(file, dir.join(SAMPLES), 0, Taken::default());
-        Ok(Self { folder, manifest, log, _lock: lock })
+        Ok(Self { folder, manifest, log, _lock: lock, made: Some(Vec::new()) })
     }
 
     /// Goes on with a folder that [`Recorder::create`] began with the same plan. A line that was cut
@@ -136,7 +144,7 @@ impl Recorder {
         manifest.resume_with(session);
         folder.write_manifest(&manifest)?;
         let log = Log::new(file, path, good, taken);
-        let recorder = Self { folder, manifest, log, _lock: lock };
+        let recorder = Self { folder, manifest, log, _lock: lock, made: None };
         Ok(Resumed { recorder, finished, torn })
     }
 
@@ -148,6 +156,7 @@ impl Recorder {
     /// [`Problem::TooLarge`] where the samples could not be read back with this one;
     /// [`Problem::DiskFull`], [`Problem::Io`].
     pub fn record(&mut self, sample: &Sample) -> Result<(), Error> {
+        self.made = None;
         self.log.append(sample)?;
         self.log.sync_after(Self::SYNC_INTERVAL)
     }
@@ -164,6 +173,7 @@ impl Recorder {
         kind: AttachmentKind,
         content: &[u8],
     ) -> Result<Attachment, Error> {
+        self.made = None;
         attachment::write(&self.folder, &sample.key(), name, kind, content)
     }
 
@@ -190,6 +200,18 @@ impl Recorder {
     #[must_use]
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    /// Ends after a failure. A folder that was begun by this recorder and got no sample is removed again, with
+    /// what was made for it: there is nothing to resume.
+    pub fn abandon(mut self) {
+        let Some(made) = self.made.take() else { return };
+        attachment::remove_files_of(&self.folder, &self.manifest);
+        self.folder.remove_folder("captures");
+        for name in [SAMPLES, MANIFEST, LOCK] {
+            self.folder.remove(name);
+        }
+        remove(&made);
     }
 
     /// Syncs the samples and writes down that the session ended in order. Gives the manifest.

@@ -1,9 +1,9 @@
 //! What the user gave on the command line.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use child::Input;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use fault::{Fault, Problem};
@@ -56,13 +56,13 @@ impl<'a> Options<'a> {
             == Some(ValueSource::CommandLine)
     }
 
-    /// The text of a file that an option names, of at most 16 MiB. `what` says what it should be: "plan".
+    /// The text of a file that an option names, of at most 16 MiB. `what` says what it should be: "plan". A
+    /// pipe is waited for, until [`child::stop_when`].
     ///
     /// # Errors
     /// It cannot be read, is too large, or is no text.
     pub fn text_of(&self, path: &Path, what: &str) -> Result<String, Problem> {
-        let bytes = self.bytes_of(LARGEST, path, what)?;
-        String::from_utf8(bytes).map_err(|_| not_a(what, path, "not text"))
+        text(self.bytes_of(LARGEST, path, what)?, path, what)
     }
 
     /// The bytes of a key log that an option names, of at most 16 MiB: any encoding, as
@@ -79,19 +79,39 @@ impl<'a> Options<'a> {
     /// # Errors
     /// The file cannot be read, or is larger.
     pub fn bytes_of(&self, largest: u64, path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
-        let unreadable = |error: std::io::Error| {
-            Problem::of(Fault::Caller, error)
-                .while_doing(format!("the {what} {} cannot be read", path.display()))
-                .with_remedy("name a file that you may read")
-        };
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(largest.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > largest {
-            return Err(not_a(what, path, &format!("larger than {} MiB", largest >> 20)));
-        }
-        Ok(bytes)
+        let opened = Input::open(path).map_err(|error| unreadable(error, path, what))?;
+        bytes(opened, largest, path, what)
     }
+}
+
+/// The text of a file that results name, of at most 16 MiB: a stranger may have named it, so that only a
+/// regular file is read.
+///
+/// # Errors
+/// It cannot be read, is too large, is no regular file, or is no text.
+pub fn text_of_recorded(path: &Path, what: &str) -> Result<String, Problem> {
+    let opened = Input::open_regular(path).map_err(|error| unreadable(error, path, what))?;
+    text(bytes(opened, LARGEST, path, what)?, path, what)
+}
+
+fn bytes(file: Input, largest: u64, path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    let mut file = file.take(largest.saturating_add(1));
+    file.read_to_end(&mut bytes).map_err(|error| unreadable(error, path, what))?;
+    if bytes.len() as u64 > largest {
+        return Err(not_a(what, path, &format!("larger than {} MiB", largest >> 20)));
+    }
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>, path: &Path, what: &str) -> Result<String, Problem> {
+    String::from_utf8(bytes).map_err(|_| not_a(what, path, "not text"))
+}
+
+fn unreadable(error: std::io::Error, path: &Path, what: &str) -> Problem {
+    Problem::of(Fault::Caller, error)
+        .while_doing(format!("the {what} {} cannot be read", path.display()))
+        .with_remedy("name a file that you may read")
 }
 
 fn not_a(what: &str, path: &Path, is: &str) -> Problem {
@@ -231,6 +251,20 @@ mod tests {
         assert!(problem.to_string().ends_with("is not text"), "{problem}");
         let none = Options::none().text_of(&folder.path().join("none"), "plan").unwrap_err();
         assert!(none.to_string().contains("cannot be read"), "{none}");
+    }
+
+    #[test]
+    fn of_the_files_that_results_name_only_regular_ones_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        std::fs::write(&path, "1\n").unwrap();
+        assert_eq!(text_of_recorded(&path, "trace").unwrap(), "1\n");
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for other in [fifo, "/dev/zero".into(), folder.path().into()] {
+            let problem = text_of_recorded(&other, "trace").unwrap_err();
+            assert!(problem.to_string().ends_with("not a regular file"), "{problem}");
+        }
     }
 
     #[test]

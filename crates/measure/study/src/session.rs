@@ -9,6 +9,10 @@ use lab::LabOptions;
 use record::{AttachmentKind, Finished, Manifest, Recorder, Sample};
 use units::counted;
 
+/// Time that a thread gets, where the user wants to stop, for samples that have just ended. A sample under way
+/// is dropped: it may take minutes yet.
+pub const GRACE: Duration = Duration::from_millis(500);
+
 /// Who follows the measuring, and may stop it.
 pub trait Watcher {
     /// `step` is under way; `done` of `total` expected time has passed.
@@ -219,6 +223,12 @@ pub(crate) mod tests {
             self.warned.push(what.to_owned());
         }
         fn note(&mut self, _: &str) {}
+    }
+
+    #[test]
+    fn the_grace_leaves_time_for_the_rest_of_the_end() {
+        // docs/output.md: two seconds in all.
+        assert!(GRACE <= Duration::from_secs(1));
     }
 
     #[test]

@@ -79,7 +79,10 @@ pub(super) fn measure(
     let targets = targets(&todo, &names);
     let mut site = Site::new(session.lab(), &populations, &targets, names.clone())?;
     session.progress("known clients: fetching tickets", &progress);
-    let mut batch = Batch::without(site.fetch_tickets(&targets)?);
+    let Some(fetched) = site.fetch_tickets(&targets, &|| session.interrupted())? else {
+        return Ok(End::Interrupted);
+    };
+    let mut batch = Batch::without(fetched);
     site.start_captures(session.captures())?;
     let mut maker = Maker::new(seed, |point, repeat| session.is_finished(point, repeat));
     let mut frames = site.counted();
@@ -99,7 +102,10 @@ pub(super) fn measure(
         let client =
             |series: &Series| -> Vec<(Target, Duration)> { series.iter().map(dial).collect() };
         let dials = now.iter().map(|own| own.iter().map(client).collect());
-        let dialled = site.dial(dials.collect())?;
+        // Connections under way are no samples yet.
+        let Some(dialled) = site.dial(dials.collect(), &|| session.interrupted())? else {
+            return Ok(End::Interrupted);
+        };
         let made = made(now, dialled);
         let mut samples = batch.settle(made, &populations, &site, &mut maker)?;
         for (number, counted) in site.counted().into_iter().enumerate() {

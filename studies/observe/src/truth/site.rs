@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client over TCP waits for the server's end at most.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How often the wish to stop is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// The name at which sessions begin that are resumed at another, where there is one name alone.
 const ELSEWHERE: &str = "elsewhere.wiretax.test";
 
@@ -149,13 +152,17 @@ impl Site {
     }
 
     /// As many connections to each target that is brought tickets, for these, by each population. The
-    /// ends of these connections, which are none that count.
+    /// ends of these connections, which are none that count; `None` once `stop` says so.
     pub(super) fn fetch_tickets(
         &mut self,
         counts: &BTreeMap<Target, u32>,
-    ) -> Result<Vec<Ends>, Error> {
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<Ends>>, Error> {
         let mut ends = Vec::new();
         for (target, count) in counts.iter().filter(|(target, _)| target.scenario.brings_ticket()) {
+            if stop() {
+                return Ok(None);
+            }
             let count = *count as usize;
             let made = self.bed.prime(target, count, count)?;
             ends.extend(made.into_iter().map(|(client, server)| (client, server.port())));
@@ -164,15 +171,16 @@ impl Site {
             self.bed.reach_by(client, &target, transport);
         }
         self.bed.settle()?;
-        Ok(ends)
+        Ok(Some(ends))
     }
 
     /// Makes a batch of connections for each population, all clients together: each has a target and the
-    /// time to wait before it.
+    /// time to wait before it. `None` once `stop` says so.
     pub(super) fn dial(
         &mut self,
         batches: Vec<Vec<Vec<(Target, Duration)>>>,
-    ) -> Result<Vec<Vec<Vec<Dialled>>>, Error> {
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<Vec<Vec<Dialled>>>>, Error> {
         let mut waves = Vec::new();
         for (number, clients) in batches.into_iter().enumerate() {
             let mut all: Vec<Vec<Dial>> = Vec::with_capacity(clients.len());
@@ -187,7 +195,13 @@ impl Site {
             let together = move || join_all(all.into_iter().map(Dial::series));
             waves.push(self.bed.client(number)?.spawn(together));
         }
-        waves.into_iter().map(|wave| Ok(wave.join()?)).collect()
+        while !waves.iter().all(lab::JoinHandle::is_finished) {
+            if stop() {
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK);
+        }
+        waves.into_iter().map(|wave| Ok(wave.join()?)).collect::<Result<_, Error>>().map(Some)
     }
 
     /// A connection of a population's client; `None` to a target that was not set up.

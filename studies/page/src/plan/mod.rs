@@ -21,7 +21,7 @@ pub(crate) use self::cell::{Load, Series, visits_for};
 use crate::link::LinkName;
 use crate::pages::{PageName, Pages};
 use crate::point::{AXES, Point, Waiting};
-use crate::trace::Traces;
+use crate::trace::{NamedBy, Traces};
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../../plan.toml");
@@ -189,7 +189,7 @@ impl Plan {
             let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to load");
             return Err(problem.with_remedy("leave it out"));
         }
-        plan.read_traces(options)?;
+        plan.read_traces(NamedBy::User)?;
         Ok(plan)
     }
 
@@ -198,11 +198,11 @@ impl Plan {
     ///
     /// # Errors
     /// A file cannot be read, is no trace, or is another than the link's name says.
-    pub(crate) fn read_traces(&mut self, options: &Options<'_>) -> Result<(), Problem> {
+    pub(crate) fn read_traces(&mut self, named_by: NamedBy) -> Result<(), Problem> {
         let links = self.sweeps.iter_mut().filter_map(|sweep| sweep.lists.get_mut("link"));
         for word in links.flatten() {
             let link: LinkName = word.parse().blame(Fault::Caller)?;
-            *word = link.read(&mut self.traces, options)?.to_string();
+            *word = link.read(&mut self.traces, named_by)?.to_string();
         }
         Ok(())
     }
