@@ -214,3 +214,22 @@ fn a_link_that_nobody_typed_is_replaced_itself() {
     assert_eq!(fs::read(at("victim")).unwrap(), b"kept");
     assert_eq!(names(folder.path()), ["planted", "victim"]);
 }
+
+#[test]
+fn a_new_name_replaces_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let open = crate::Folder::open(folder.path()).unwrap();
+    fs::write(at("from"), "new").unwrap();
+    fs::write(at("taken"), "old").unwrap();
+    std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
+    for taken in ["taken", "link"] {
+        let error = std::io::Error::from(open.rename_new("from", taken).unwrap_err());
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{taken}");
+    }
+    assert_eq!(fs::read(at("taken")).unwrap(), b"old");
+    assert!(at("link").is_symlink());
+    open.rename_new("from", "free").unwrap();
+    assert_eq!(fs::read(at("free")).unwrap(), b"new");
+    assert!(!at("from").exists());
+}
