@@ -167,7 +167,7 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     let options = order.lab_options();
     let opened = order.open(&options, &interrupt, diagnostics)?;
     let folder = opened.folder.clone();
-    let ended = order.measure_parts(opened, options, &interrupt, diagnostics)?;
+    let mut ended = order.measure_parts(opened, options, &interrupt, diagnostics)?;
     let interrupted = || {
         let more: String = order.parts.iter().map(|part| part.plan.to_resume()).collect();
         let shown = quoted(&folder.display().to_string());
@@ -176,8 +176,9 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
             .note(format!("interrupted; what was measured is kept: continue with `{again}`"));
         Ok(Exit::Interrupted)
     };
+    let unwritten = ended.unwritten.take();
     // What has ended may have ended early, whatever it says.
-    if ended.end == End::Interrupted || interrupt.came() {
+    if unwritten.is_none() && (ended.end == End::Interrupted || interrupt.came()) {
         return interrupted();
     }
     let results = Results::read(&folder, &order.questions, diagnostics).map_err(|problem| {
@@ -185,7 +186,13 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
             true => problem.while_doing("time ran out before the first sample"),
             false => problem,
         }
-    })?;
+    });
+    if let Some(problem) = unwritten {
+        // The report may be as hard to write as the sample was: the reason is the same.
+        let _ = results.and_then(|results| results.publish(None, order.view));
+        return Err(problem);
+    }
+    let results = results?;
     let html = results.publish(None, order.view)?;
     if order.view != View::Screen {
         diagnostics.note(format!("report: {}", html.display()));
@@ -211,6 +218,8 @@ struct Ended {
     out_of_time: bool,
     /// Why one of several studies could not go on.
     problem: Option<Problem>,
+    /// Why the folder could not be written to. The samples before are in it.
+    unwritten: Option<Problem>,
 }
 
 impl Measurement {
@@ -325,7 +334,8 @@ impl Measurement {
             false => None,
         };
         conn::qlog::write_to(self.qlog.as_deref())?;
-        let mut ended = Ended { end: End::Complete, out_of_time: false, problem: None };
+        let (out_of_time, problem, unwritten) = (false, None, None);
+        let mut ended = Ended { end: End::Complete, out_of_time, problem, unwritten };
         let several = self.parts.len() > 1;
         let last = self.parts.last().map(|part| part.study.name());
         // What was left out for want of time is measured by resuming.
@@ -362,10 +372,16 @@ impl Measurement {
                     let problem = problem.while_doing(format!("the study {name}"));
                     ended.problem = ended.problem.or(Some(problem));
                 }
+                Err(problem) if problem.fault() == Fault::Results => {
+                    ended.unwritten = Some(problem);
+                    break;
+                }
                 Err(problem) => return Err(problem),
             }
         }
-        opened.recorder.finish()?;
+        if let Err(error) = opened.recorder.finish() {
+            ended.unwritten.get_or_insert_with(|| error.into());
+        }
         Ok(ended)
     }
 }
