@@ -1,6 +1,5 @@
 //! Where chains come from: files, a server, and what is made here.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::path::Path;
@@ -93,11 +92,12 @@ pub fn sources(args: &ChainArgs, diagnostics: &Diagnostics) -> Result<Vec<Source
 fn contents(path: &Path) -> Result<Vec<u8>, Problem> {
     let doing = || format!("{} cannot be read", path.display());
     let mut bytes = Vec::new();
-    let file = File::open(path).blame(Fault::Caller).while_doing(doing).map_err(|problem| {
-        problem.with_remedy(
-            "give a file of certificates in PEM, the server's own first, as fullchain.pem",
-        )
-    })?;
+    let file =
+        study::open_input(path).blame(Fault::Caller).while_doing(doing).map_err(|problem| {
+            problem.with_remedy(
+                "give a file of certificates in PEM, the server's own first, as fullchain.pem",
+            )
+        })?;
     file.take(LARGEST).read_to_end(&mut bytes).blame(Fault::Caller).while_doing(doing)?;
     Ok(bytes)
 }

@@ -6,7 +6,6 @@ mod survey;
 mod survey_args;
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
@@ -245,7 +244,7 @@ fn read(path: &Path, what: &str, private: bool) -> Result<Vec<u8>, Problem> {
             .while_doing(format!("the {what} {shown} cannot be read"))
             .with_remedy("name a file that you may read")
     };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = study::open_input(path).map_err(unreadable)?;
     // Of the file that is open, whatever its name stands for by now.
     let mode = file.metadata().map_err(unreadable)?.mode();
     if private && mode & 0o027 != 0 {
