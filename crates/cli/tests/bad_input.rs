@@ -172,6 +172,7 @@ fn a_full_disk_is_one_error_and_the_samples_before_it_stay_whole() {
     assert_eq!(output.status.code(), Some(4), "{text}");
     assert!(text.contains("the disk is full") && text.contains("hint: make room"), "{text}");
     assert_eq!(text.matches("error:").count(), 1, "{text}");
+    assert!(data(&output).contains("Mode   RTT"), "what was found is shown: {}", data(&output));
     assert!(data(&output).contains("\\n"), "the last line is whole: {}", data(&output));
     assert!(!data(&output).contains("partial"), "nothing half-written: {}", data(&output));
 }

@@ -176,3 +176,88 @@ fn samples_of_which_none_can_be_read_are_not_silently_absent() {
     let said = talk(&output);
     assert!(said.contains("samples of `handshake` can be read"), "{said}");
 }
+
+/// Marks of Markdown, HTML, code and a terminal, and the mark that ends a region of figures.
+const STRANGER: &str = "\u{1b}[2J|x|</td><script>alert(1)</script> `x`\n\n# forged ![i](http://e.example/x) <!-- /figures -->\n";
+
+/// Adds a stranger's text to each text but those that a folder cannot be read without.
+fn spoil(value: &mut Value) {
+    match value {
+        Value::String(text) => text.push_str(STRANGER),
+        Value::Array(items) => items.iter_mut().for_each(spoil),
+        Value::Object(entries) => {
+            let needed = [
+                "schema",
+                "plan_hash",
+                "plan",
+                "started",
+                "ended",
+                "files",
+                "values",
+                "commit",
+                "touches",
+            ];
+            let others = entries.iter_mut().filter(|(name, _)| !needed.contains(&name.as_str()));
+            others.for_each(|(_, value)| spoil(value));
+        }
+        _ => {}
+    }
+}
+
+/// A sample with a stranger's texts: labels, here and there the point and the reason of a failure.
+fn spoiled(line: &str, at: usize) -> Value {
+    let mut sample: Value = serde_json::from_str(line).unwrap();
+    spoil(&mut sample["labels"]);
+    sample["labels"][STRANGER] = json!(STRANGER);
+    sample["values"][STRANGER] = json!(1.0);
+    sample["command"] = json!(STRANGER);
+    if at.is_multiple_of(3) {
+        let point = sample["point"].as_object_mut().unwrap();
+        let named = ["key", "mode", "library", "page", "protocol"];
+        point
+            .iter_mut()
+            .filter(|(axis, _)| named.contains(&axis.as_str()))
+            .for_each(|(_, value)| spoil(value));
+    }
+    if at.is_multiple_of(7) {
+        sample["outcome"] = json!({ "kind": "failed", "reason": STRANGER });
+    }
+    sample
+}
+
+#[test]
+fn no_text_of_a_stranger_is_a_mark_in_figures() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    for study in ["handshake", "page", "link", "roam", "stacks", "haproxy", "observe"] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("results")).unwrap();
+        let manifest = fs::read_to_string(docs.join(study).join("manifest.json")).unwrap();
+        let mut manifest: Value = serde_json::from_str(&manifest).unwrap();
+        spoil(&mut manifest);
+        manifest["sessions"].as_array_mut().unwrap().truncate(1);
+        manifest["sessions"][0]["tool"]["commit"] = json!(COMMIT);
+        fs::write(at("results/manifest.json"), manifest.to_string()).unwrap();
+        let samples = fs::read_to_string(docs.join(study).join("samples.jsonl")).unwrap();
+        let samples = samples.lines().take(200).enumerate();
+        let samples = samples.map(|(at, line)| format!("{}\n", spoiled(line, at)));
+        fs::write(at("results/samples.jsonl"), samples.collect::<String>()).unwrap();
+        let regions = ["", "-headline", "-claims", "-published", "-power"];
+        let regions =
+            regions.map(|part| format!("<!-- figures:{study}{part} -->\n<!-- /figures -->\n"));
+        fs::write(at("page.md"), regions.concat() + "end\n").unwrap();
+        let mut pages = Vec::new();
+        for _ in 0..2 {
+            let output = run(folder.path(), &["figures", "page.md", "results"]);
+            assert!(output.status.success(), "{study}: {}", talk(&output));
+            pages.push(fs::read_to_string(at("page.md")).unwrap());
+        }
+        let [first, second] = pages.as_slice() else { panic!("two pages") };
+        assert_eq!(first, second, "{study}: a region grows");
+        assert_eq!(first.matches("<!--").count(), 10, "{study}: {first}");
+        assert!(first.contains("alert(1)"), "{study} shows such texts: {first}");
+        for mark in ["<script", "<td", "</td", "`x`", "![i]", "|x|", "\n# forged", "\u{1b}"] {
+            assert!(!first.contains(mark), "{study}: {mark:?} in {first}");
+        }
+    }
+}

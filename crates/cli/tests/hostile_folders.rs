@@ -106,6 +106,26 @@ fn what_is_no_file_is_refused_at_once() {
     assert!(text.contains("a pipe"), "{text}");
 }
 
+#[test]
+fn new_names_in_each_sample_are_bounded() {
+    let stranger = Stranger::new("handshake");
+    let path = stranger.path("results/samples.jsonl");
+    let samples = fs::read_to_string(&path).unwrap();
+    let first: Value = serde_json::from_str(samples.lines().next().unwrap()).unwrap();
+    let lines = (0..1000).map(|repeat| {
+        let mut sample = first.clone();
+        sample["repeat"] = json!(repeat);
+        for name in 0..930 {
+            sample["values"][format!("{repeat}-{name}")] = json!(1);
+        }
+        format!("{sample}\n")
+    });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    let (status, text) = stranger.run(&["report", "results"]);
+    assert_eq!(status, 4, "{text}");
+    assert!(text.contains(" exceeds 1"), "the limit is said: {text}");
+}
+
 /// What stands behind each mark of a command in a report.
 fn commands(html: &str) -> Vec<&str> {
     let behind = |mark: &'static str, end: &'static str| {

@@ -75,6 +75,22 @@ fn nothing_measured_is_five_everywhere() {
             ),
             ("report late", 5, "no connection got a response"),
             ("compare late late", 5, "no measured cell in common"),
+            ("gateway survey merge /dev/null", 5, "no record of a survey"),
+            ("gateway survey merge empty.json --json", 5, "no record of a survey"),
+        ],
+    );
+}
+
+#[test]
+fn a_device_is_no_file_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    ends(
+        folder.path(),
+        &[
+            ("page --har /dev/zero", 2, "it is a device"),
+            ("gateway survey merge /dev/zero", 2, "it is a device"),
+            ("chain /dev/zero", 2, "it is a device"),
+            ("handshake --plan /dev/urandom", 2, "it is a device"),
         ],
     );
 }

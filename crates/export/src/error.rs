@@ -39,6 +39,9 @@ pub enum Error {
         /// Its file's name when it was read before.
         before: String,
     },
+    /// A part of an hour has the highest number.
+    #[error("{} has a part with the highest number that a part can have", .0.display())]
+    NoNumber(PathBuf),
     /// A file or folder cannot be written.
     #[error("{}: {source}", .path.display())]
     Io {
@@ -73,9 +76,11 @@ impl Explain for Error {
             | Error::Key
             | Error::ReadBefore { .. } => Fault::Caller,
             Error::Cryptography => Fault::Machine,
-            Error::Busy(_) | Error::Io { .. } | Error::Irregular { .. } | Error::Parquet { .. } => {
-                Fault::Results
-            }
+            Error::Busy(_)
+            | Error::NoNumber(_)
+            | Error::Io { .. }
+            | Error::Irregular { .. }
+            | Error::Parquet { .. } => Fault::Results,
         }
     }
 
@@ -85,6 +90,7 @@ impl Explain for Error {
             Error::Addresses(_) => "give none, truncate, truncate:24/48 or hash",
             Error::ReadBefore { .. } => "name another folder, or add --again to count it twice",
             Error::Busy(_) => "wait until it ends or name another folder",
+            Error::NoNumber(_) => "rename that part, or name another folder",
             Error::Irregular { .. } => "remove it, or name another folder",
             Error::Io { .. } | Error::Parquet { .. } => "make room, or name another folder",
             _ => return None,
@@ -99,6 +105,14 @@ fn same(file: &str, before: &str) -> String {
 }
 
 impl Error {
+    /// Whether a disk is full, or a quota or a file's largest size is reached.
+    #[must_use]
+    pub fn is_lack_of_room(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, WriteZero};
+        let Error::Io { source, .. } = self else { return false };
+        matches!(source.kind(), FileTooLarge | QuotaExceeded | StorageFull | WriteZero)
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { path, source }

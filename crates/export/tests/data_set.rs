@@ -192,6 +192,21 @@ fn a_later_run_adds_to_an_earlier_one_and_removes_what_it_left_half_done() {
 }
 
 #[test]
+fn a_part_with_the_highest_number_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("connections/date=2026-11-21/hour=13");
+    let highest = folder.join(format!("part-{}.parquet", u64::MAX));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(&highest, b"another's").unwrap();
+    let mut data_set = DataSet::open(dir.path(), Options::default()).unwrap();
+    data_set.connection(&row(0, START)).unwrap();
+    let error = data_set.flush().unwrap_err();
+    assert!(matches!(&error, Error::NoNumber(at) if *at == folder), "{error}");
+    assert_eq!(fs::read(&highest).unwrap(), b"another's");
+    assert_eq!(files(&folder), [format!("part-{}.parquet", u64::MAX)]);
+}
+
+#[test]
 fn one_process_writes_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let first = DataSet::open(dir.path(), Options::default()).unwrap();

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 /// The mode of a new folder before the umask.
@@ -181,7 +181,7 @@ impl Folder {
     }
 
     /// Makes a file whose drawn name nobody can know before, and locks it while it is open.
-    /// [`Folder::rename`] gives it the name `for_name`; [`Folder::clear_partial`] removes what a killed
+    /// [`Folder::rename`] or [`Folder::rename_new`] gives it the name `for_name`; [`Folder::clear_partial`] removes what a killed
     /// process left.
     ///
     /// # Errors
@@ -228,6 +228,24 @@ impl Folder {
         self.path_of(from.as_ref())?;
         self.path_of(to.as_ref())?;
         Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+    }
+
+    /// Gives `from` the name `to`, which nothing may have yet.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`], also for a link; the system's.
+    pub fn rename_new(&self, from: &str, to: &str) -> Result<(), Refused> {
+        self.path_of(from.as_ref())?;
+        self.path_of(to.as_ref())?;
+        let (handle, flags) = (&self.handle, RenameFlags::NOREPLACE);
+        match rustix::fs::renameat_with(handle, from, handle, to, flags) {
+            // Some file systems lack the flag. A second name never replaces a file either.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(handle, from, handle, to, AtFlags::empty())?;
+                Ok(rustix::fs::unlinkat(handle, from, AtFlags::empty())?)
+            }
+            renamed => Ok(renamed?),
+        }
     }
 
     /// Removes what killed processes left of [`Folder::new_partial`].

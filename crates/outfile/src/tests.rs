@@ -390,3 +390,22 @@ fn a_folder_is_made_once_and_never_through_a_link() {
     }
     assert_eq!(names(parent.path()), ["a", "dangling", "link"]);
 }
+
+#[test]
+fn a_new_name_replaces_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let open = crate::Folder::open(folder.path()).unwrap();
+    fs::write(at("from"), "new").unwrap();
+    fs::write(at("taken"), "old").unwrap();
+    std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
+    for taken in ["taken", "link"] {
+        let error = std::io::Error::from(open.rename_new("from", taken).unwrap_err());
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{taken}");
+    }
+    assert_eq!(fs::read(at("taken")).unwrap(), b"old");
+    assert!(at("link").is_symlink());
+    open.rename_new("from", "free").unwrap();
+    assert_eq!(fs::read(at("free")).unwrap(), b"new");
+    assert!(!at("from").exists());
+}

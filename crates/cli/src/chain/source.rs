@@ -93,7 +93,7 @@ fn contents(path: &Path) -> Result<Vec<u8>, Problem> {
     let doing = || format!("{} cannot be read", path.display());
     let mut bytes = Vec::new();
     let file =
-        child::Input::open(path).blame(Fault::Caller).while_doing(doing).map_err(|problem| {
+        study::open_input(path).blame(Fault::Caller).while_doing(doing).map_err(|problem| {
             problem.with_remedy(
                 "give a file of certificates in PEM, the server's own first, as fullchain.pem",
             )

@@ -2,6 +2,7 @@
 
 mod args;
 mod conditions;
+mod harmless;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +11,26 @@ use study::{Counterpart, Options};
 
 pub use self::args::FiguresArgs;
 use self::conditions::conditions;
+use self::harmless::harmless;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::ends_at_once;
-use crate::studies::{Found, Questions, Results, power};
+use crate::studies::{Found, Questions, Results, Texts, power};
 
 const END: &str = "<!-- /figures -->";
+/// The beginning of every mark.
+const MARK: &str = "<!--";
+/// Whoever made the results wrote their texts.
+const TEXTS: Texts =
+    Texts { manifest: |manifest| harmless(&manifest), sample: |sample| harmless(&sample) };
 
 /// Rewrites the parts between the marks that these results are for; with `--check` says whether any
 /// would change. Results that cannot be traced to one commit are not written: a check reports them, and
 /// compares the texts all the same.
 pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
     ends_at_once(diagnostics)?;
-    let results = Results::read(&args.results, &Questions::of(&Options::none())?, diagnostics)?;
+    let questions = Questions::of(&Options::none())?;
+    let results = Results::read_with(&args.results, &questions, TEXTS, diagnostics)?;
     let (manifest, folder) = (&results.manifest, args.results.display());
     for (at, session) in manifest.sessions.iter().enumerate() {
         let commit = session.tool.commit.as_deref().unwrap_or("an unknown commit");
@@ -104,12 +112,19 @@ fn published(found: &Found, results: &Results) -> Result<String, Problem> {
 
 /// The text with what is between the marks of these names replaced. A page has marks of some of them, of one
 /// at least.
+///
+/// # Errors
+/// The page lacks a mark. A replacement has one: the next run would leave a part of it in the page.
 fn rewritten(text: &str, texts: &[(String, String)]) -> Result<String, Problem> {
     let mut new = text.to_owned();
     let mut any = false;
     for (name, figures) in texts {
         let begin = begin(name);
         let Some((head, rest)) = new.split_once(&begin) else { continue };
+        if figures.contains(MARK) {
+            let what = format!("the text of `{name}` has a mark `{MARK}` in it");
+            return Err(Problem::new(Fault::Results, what));
+        }
         let (_, tail) = rest.split_once(END).ok_or_else(|| missing(name))?;
         new = format!("{head}{begin}\n{figures}{END}{tail}");
         any = true;
@@ -143,6 +158,8 @@ mod tests {
         let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
         assert_eq!(rewritten(&text, &texts).unwrap(), new);
         assert!(rewritten("no marks", &texts).is_err());
+        let marked = [("a".to_owned(), format!("new\n{END}\n"))];
+        assert!(rewritten(&text, &marked).is_err(), "it would end the region");
         assert!(rewritten(begin, &texts).is_err(), "a mark without its end");
     }
 }

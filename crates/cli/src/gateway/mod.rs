@@ -244,7 +244,7 @@ fn read(path: &Path, what: &str, private: bool) -> Result<Vec<u8>, Problem> {
             .while_doing(format!("the {what} {shown} cannot be read"))
             .with_remedy("name a file that you may read")
     };
-    let file = child::Input::open(path).map_err(unreadable)?;
+    let file = study::open_input(path).map_err(unreadable)?;
     // Of the file that is open, whatever its name stands for by now.
     let mode = file.file().metadata().map_err(unreadable)?.mode();
     if private && mode & 0o027 != 0 {

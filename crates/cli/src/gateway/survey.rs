@@ -153,6 +153,11 @@ fn merged(args: &SurveyMergeArgs) -> Outcome {
             records.push(record);
         }
     }
+    if records.is_empty() {
+        let remedy = "give files that `wiretax gateway survey HOST --out FILE` has written";
+        let what = "the files have no record of a survey";
+        return Err(Problem::new(Fault::Measurement, what).with_remedy(remedy));
+    }
     show(&merge(&records), args.json.json)?;
     Ok(Exit::Done)
 }

@@ -167,14 +167,16 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     let options = order.lab_options();
     let mut opened = order.open(&options, &interrupt, diagnostics)?;
     let folder = opened.folder.clone();
-    let ended = match order.measure_parts(&mut opened, options, &interrupt, diagnostics) {
+    let mut ended = match order.measure_parts(&mut opened, options, &interrupt, diagnostics) {
         Ok(ended) => ended,
         Err(problem) => {
             opened.recorder.abandon();
             return Err(problem);
         }
     };
-    opened.recorder.finish()?;
+    if let Err(error) = opened.recorder.finish() {
+        ended.unwritten.get_or_insert_with(|| error.into());
+    }
     let interrupted = || {
         let more: String = order.parts.iter().map(|part| part.plan.to_resume()).collect();
         let shown = quoted(&folder.display().to_string());
@@ -183,8 +185,9 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
             .note(format!("interrupted; what was measured is kept: continue with `{again}`"));
         Ok(Exit::Interrupted)
     };
+    let unwritten = ended.unwritten.take();
     // What has ended may have ended early, whatever it says.
-    if ended.end == End::Interrupted || interrupt.came() {
+    if unwritten.is_none() && (ended.end == End::Interrupted || interrupt.came()) {
         return interrupted();
     }
     let results = Results::read(&folder, &order.questions, diagnostics).map_err(|problem| {
@@ -192,7 +195,13 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
             true => problem.while_doing("time ran out before the first sample"),
             false => problem,
         }
-    })?;
+    });
+    if let Some(problem) = unwritten {
+        // The report may be as hard to write as the sample was: the reason is the same.
+        let _ = results.and_then(|results| results.publish(None, order.view));
+        return Err(problem);
+    }
+    let results = results?;
     let html = results.publish(None, order.view)?;
     if order.view != View::Screen {
         diagnostics.note(format!("report: {}", html.display()));
@@ -218,6 +227,8 @@ struct Ended {
     out_of_time: bool,
     /// Why one of several studies could not go on.
     problem: Option<Problem>,
+    /// Why the folder could not be written to. The samples before are in it.
+    unwritten: Option<Problem>,
 }
 
 impl Measurement {
@@ -341,7 +352,8 @@ impl Measurement {
             false => None,
         };
         conn::qlog::write_to(self.qlog.as_deref())?;
-        let mut ended = Ended { end: End::Complete, out_of_time: false, problem: None };
+        let (out_of_time, problem, unwritten) = (false, None, None);
+        let mut ended = Ended { end: End::Complete, out_of_time, problem, unwritten };
         let several = self.parts.len() > 1;
         let last = self.parts.last().map(|part| part.study.name());
         // What was left out for want of time is measured by resuming.
@@ -377,6 +389,10 @@ impl Measurement {
                     diagnostics.warning(format!("the study {name} could not continue: {problem}"));
                     let problem = problem.while_doing(format!("the study {name}"));
                     ended.problem = ended.problem.or(Some(problem));
+                }
+                Err(problem) if problem.fault() == Fault::Results => {
+                    ended.unwritten = Some(problem);
+                    break;
                 }
                 Err(problem) => return Err(problem),
             }

@@ -14,7 +14,7 @@ pub use command::{at_scale, attach, find};
 pub use measure::{
     Measurement, Part, measure, one_study, recorded_in, recorded_parts, say_sources,
 };
-pub use results::{Found, Questions, Results, View};
+pub use results::{Found, Questions, Results, Texts, View};
 
 /// The studies, in the order in which `wiretax run` measures and reports them.
 pub const STUDIES: &[&dyn Study] = &[

@@ -91,22 +91,42 @@ impl Counts {
     }
 }
 
+/// What changes the texts of results before they are summed up.
+#[derive(Clone, Copy)]
+pub struct Texts {
+    /// Of the manifest.
+    pub manifest: fn(Manifest) -> Result<Manifest, Problem>,
+    /// Of a sample.
+    pub sample: fn(Sample) -> Result<Sample, Problem>,
+}
+
+impl Texts {
+    /// As they are: pages and terminals escape each where they show it.
+    pub const AS_THEY_ARE: Texts = Texts { manifest: Ok, sample: Ok };
+}
+
 /// What a study's samples in a folder say. Their commands are made again: what they recorded is a stranger's text.
 fn said(
     study: &dyn Study,
     question: &dyn Question,
     folder: &Folder,
+    texts: Texts,
 ) -> Result<Option<Box<dyn Findings>>, Problem> {
     let (manifest, mut samples) = Run::stream_in(folder)?;
+    let manifest = (texts.manifest)(manifest)?;
     let commands = study.commands(manifest.plan.get(study.name()).unwrap_or(&Value::Null));
     let mut failed = None;
     let own = std::iter::from_fn(|| {
         loop {
-            match samples.next()? {
-                Ok(sample) if sample.study == study.name() => return Some(sample),
-                Ok(_) => {}
-                Err(error) => {
-                    failed = Some(error);
+            let own = match samples.next()? {
+                Ok(sample) if sample.study != study.name() => continue,
+                Ok(sample) => (texts.sample)(sample),
+                Err(error) => Err(error.into()),
+            };
+            match own {
+                Ok(sample) => return Some(sample),
+                Err(problem) => {
+                    failed = Some(problem);
                     return None;
                 }
             }
@@ -119,7 +139,7 @@ fn said(
     });
     let findings = question.findings(&mut own, &manifest)?;
     drop(own);
-    failed.map_or(Ok(findings), |error| Err(error.into()))
+    failed.map_or(Ok(findings), Err)
 }
 
 /// What to do about results of which this program cannot read everything.
@@ -150,8 +170,19 @@ impl Results {
         questions: &Questions,
         diagnostics: &Diagnostics,
     ) -> Result<Results, Problem> {
+        Results::read_with(folder, questions, Texts::AS_THEY_ARE, diagnostics)
+    }
+
+    /// As [`Results::read`], with all texts changed first.
+    pub fn read_with(
+        folder: &Path,
+        questions: &Questions,
+        texts: Texts,
+        diagnostics: &Diagnostics,
+    ) -> Result<Results, Problem> {
         let folder = Folder::open(folder)?;
         let (manifest, mut samples) = Run::stream_in(&folder)?;
+        let manifest = (texts.manifest)(manifest)?;
         let mut counts = Counts::default();
         samples.by_ref().try_for_each(|sample| sample.map(|sample| counts.take(&sample)))?;
         let shown = folder.path().display().to_string();
@@ -171,7 +202,7 @@ impl Results {
         for (study, question) in &questions.0 {
             let name = study.name();
             let Some(count) = counts.known.get(name) else { continue };
-            match said(*study, question.as_ref(), &folder)? {
+            match said(*study, question.as_ref(), &folder, texts)? {
                 Some(findings) => found.push(Found { study: *study, findings }),
                 None => {
                     unread.push(format!("none of the {count} samples of `{name}` can be read"));
@@ -202,7 +233,8 @@ impl Results {
     ) -> Result<Option<Found>, Problem> {
         let asked = questions.0.iter().find(|(asked, _)| asked.name() == study.name());
         let Some((_, question)) = asked else { return Ok(None) };
-        let findings = said(study, question.as_ref(), &Folder::open(folder)?)?;
+        let (folder, texts) = (Folder::open(folder)?, Texts::AS_THEY_ARE);
+        let findings = said(study, question.as_ref(), &folder, texts)?;
         Ok(findings.map(|findings| Found { study, findings }))
     }
 

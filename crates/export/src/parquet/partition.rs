@@ -97,10 +97,10 @@ impl<R: Table> TableWriter<R> {
 /// Rows say who spoke with whom: only their owner reads them, whatever the umask.
 const MODE: u32 = 0o600;
 
-/// Renames a file that is on the disk. The rename is on the disk when its folder is.
+/// Renames a file that is on the disk, and replaces none. The rename is on the disk when its folder is.
 fn give_name(folder: &Folder, file: &File, [from, to]: [&str; 2]) -> Result<(), Refused> {
     file.sync_all()?;
-    folder.rename(from, to)?;
+    folder.rename_new(from, to)?;
     Ok(folder.sync()?)
 }
 
@@ -110,6 +110,9 @@ fn make(folder: &Folder, name: &str) -> Result<Folder, Error> {
 
 /// Returns one more than the highest number of a part in the folder, whoever wrote it. The folder is read for
 /// each file: it has few, and nothing need be remembered of hours that are over.
+///
+/// # Errors
+/// [`Error::NoNumber`]; [`Error::Io`].
 fn next_part(folder: &Folder) -> Result<u64, Error> {
     let names = folder.names().map_err(Error::io(folder.path()))?;
     let number = |name: &std::ffi::OsString| {
@@ -117,7 +120,8 @@ fn next_part(folder: &Folder) -> Result<u64, Error> {
         number.parse::<u64>().ok()
     };
     let highest = names.iter().filter_map(number).max();
-    Ok(highest.map_or(0, |number| number.saturating_add(1)))
+    let next = highest.map_or(Some(0), |number| number.checked_add(1));
+    next.ok_or_else(|| Error::NoNumber(folder.path().to_owned()))
 }
 
 /// Removes what a killed run left in the folders of a table: `date=…/hour=…/.*.partial`.

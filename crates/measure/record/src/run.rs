@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use crate::folder::{MANIFEST, SAMPLES, reading};
+use crate::sample::Kept;
 use crate::{
     Error, Folder, LineProblem, MAX_LINE, Manifest, PlanFiles, Problem, Sample, parse_line,
 };
@@ -47,9 +48,13 @@ pub struct Run {
 const MAX_MEMORY: u64 = 128 << 20;
 /// Most points of a folder: what is made of each, in a report, takes some 50 KB.
 pub const MAX_POINTS: usize = 3000;
+/// Most names of values of a folder, counted for each point anew. Ours have 50 a point at most. In JSON each
+/// takes some 2 KB.
+const MAX_NAMES: usize = 100_000;
 /// A point has rows in tables, marks in plots and a command: this many times what its first sample takes.
 const FIRST: u64 = 8;
-/// Of each further sample some numbers are kept: this part of what it takes.
+/// Of each further sample some numbers are kept: this part of what it takes, but for names and texts that the
+/// point did not have before.
 const FURTHER: u64 = 8;
 
 /// A last line that was cut short and is longer than this, in bytes, is none: the file is another.
@@ -60,6 +65,10 @@ const MAX_TORN: u64 = 16 << 20;
 pub(crate) struct Taken {
     /// Hashes of the points.
     points: HashSet<u64>,
+    /// Hashes of the points' names and texts.
+    texts: HashSet<u64>,
+    /// How many of them are names of values.
+    names: usize,
     hasher: RandomState,
     bytes: u64,
 }
@@ -67,14 +76,31 @@ pub(crate) struct Taken {
 impl Taken {
     /// Counts one more, whose line has this length in bytes.
     pub(crate) fn add(&mut self, sample: &Sample, line: u64) -> Result<(), Problem> {
-        let is_first = self.points.insert(self.hasher.hash_one((&sample.study, &sample.point)));
+        let point = self.hasher.hash_one((&sample.study, &sample.point));
+        let is_first = self.points.insert(point);
         if self.points.len() > MAX_POINTS {
             let (what, verb) = ("the number of points", "summed up");
             let (limit, remedy) = (MAX_POINTS as u64, SEVERAL);
             return Err(Problem::TooLarge { what, limit, verb, remedy });
         }
         let whole = sample.footprint().max(line);
-        let kept = if is_first { whole.saturating_mul(FIRST) } else { whole / FURTHER };
+        let mut new = 0u64;
+        for (text, bytes) in sample.kept_texts() {
+            if self.texts.insert(self.hasher.hash_one((point, text))) {
+                new = new.saturating_add(bytes);
+                self.names += usize::from(matches!(text, Kept::Value(_)));
+            }
+        }
+        if self.names > MAX_NAMES {
+            let (what, verb) = ("the number of value names, summed over the points,", "summed up");
+            let (limit, remedy) = (MAX_NAMES as u64, SEVERAL);
+            return Err(Problem::TooLarge { what, limit, verb, remedy });
+        }
+        let kept = if is_first {
+            whole.saturating_mul(FIRST)
+        } else {
+            (whole / FURTHER).saturating_add(new.saturating_mul(FIRST))
+        };
         self.bytes = self.bytes.saturating_add(kept);
         within(self.bytes, SEVERAL)
     }
@@ -360,6 +386,47 @@ mod tests {
             Problem::Corrupt { line: 1, problem: LineProblem::TooLong { .. } }
         ));
         assert!(samples.buffer.capacity() <= 2 * MAX_LINE);
+    }
+
+    /// Samples of one point, each with values and labels that no other has, until one is refused.
+    fn refused(values: usize, labels: usize, length: usize) -> (usize, u64, Problem) {
+        let (mut taken, mut bytes) = (Taken::default(), 0);
+        for repeat in 0.. {
+            let mut sample = example(repeat);
+            let name = |at: usize| format!("{repeat}-{at}{}", "x".repeat(length));
+            sample.values.extend((0..values).map(|at| (name(at), 1.0)));
+            sample.labels.extend((0..labels).map(|at| (name(at), name(at))));
+            bytes += sample.footprint();
+            if let Err(problem) = taken.add(&sample, 1) {
+                return (repeat as usize, bytes, problem);
+            }
+        }
+        unreachable!("the number of samples has no end")
+    }
+
+    #[test]
+    fn new_names_and_texts_count_whole_in_each_sample() {
+        for (values, labels, length) in [(900, 0, 0), (900, 0, 500), (0, 900, 0), (0, 900, 500)] {
+            let (samples, bytes, problem) = refused(values, labels, length);
+            assert!(bytes <= MAX_MEMORY / FIRST * 2, "{samples} samples, {bytes} bytes");
+            assert!(matches!(problem, Problem::TooLarge { .. }), "{problem}");
+        }
+        // Few names, for which no other limit is reached before.
+        let (samples, _, problem) = refused(10, 0, 0);
+        let told = problem.to_string();
+        assert!(told.starts_with("the number of value names") && told.contains("100000"), "{told}");
+        assert_eq!(samples, MAX_NAMES.div_ceil(10) - 1);
+    }
+
+    #[test]
+    fn the_same_names_in_further_samples_count_little() {
+        let (mut taken, mut bytes) = (Taken::default(), 0);
+        for repeat in 0..10_000 {
+            let sample = example(repeat);
+            bytes += sample.footprint();
+            taken.add(&sample, 1).unwrap();
+        }
+        assert!(taken.bytes < bytes / FURTHER + (64 << 10), "{} of {bytes}", taken.bytes);
     }
 
     proptest! {

@@ -109,12 +109,23 @@ const SHOWN: usize = 8;
 const NODE: (usize, usize) = (11, 6);
 
 impl Sample {
+    /// Names and texts that a summary of its point keeps, and the memory that each takes, about.
+    pub(crate) fn kept_texts(&self) -> impl Iterator<Item = (Kept<'_>, u64)> {
+        let node = (nodes::<f64>(NODE.0 + 1) / (NODE.0 + 1)) as u64;
+        let values =
+            self.values.keys().map(move |name| (Kept::Value(name), node + text(name) as u64));
+        let labels = self.labels.iter().map(move |(name, value)| {
+            (Kept::Label(name, value), node + (text(name) + text(value)) as u64)
+        });
+        let reason = match &self.outcome {
+            Outcome::Failed { reason } => Some((Kept::Reason(reason), text(reason) as u64)),
+            Outcome::Completed | Outcome::TimedOut { .. } => None,
+        };
+        values.chain(labels).chain(reason)
+    }
+
     /// Bytes of memory that it takes, about and rather more than less.
     pub(crate) fn footprint(&self) -> u64 {
-        let text = |text: &str| match text.len() {
-            length @ 0..=SHORT => ALLOCATION.0.max(length + ALLOCATION.1),
-            length => length * SHOWN,
-        };
         let texts = |map: &BTreeMap<String, String>| {
             let entries = map.iter().map(|(key, value)| text(key) + text(value));
             nodes::<String>(map.len()) + entries.sum::<usize>()
@@ -131,6 +142,25 @@ impl Sample {
         let maps = texts(&self.point) + texts(&self.labels);
         let values = nodes::<f64>(self.values.len()) + values;
         (own + maps + values + attachments.sum::<usize>()) as u64
+    }
+}
+
+/// A name or text of a sample that a summary of its point keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kept<'a> {
+    /// The name of a value.
+    Value(&'a str),
+    /// The name of a label, and what it says.
+    Label(&'a str, &'a str),
+    /// The reason of a failure.
+    Reason(&'a str),
+}
+
+/// Bytes that a text takes, about.
+fn text(text: &str) -> usize {
+    match text.len() {
+        length @ 0..=SHORT => ALLOCATION.0.max(length + ALLOCATION.1),
+        length => length * SHOWN,
     }
 }
 

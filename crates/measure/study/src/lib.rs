@@ -31,7 +31,7 @@ pub use claims::{Answer, Claim, claims, claims_markdown, claims_misfits, with_in
 pub use clock::{CLOCK, CLOCK_HELP, Clock, guest_host, one_clock, overwrite_clock};
 pub use findings::{Findings, Subject};
 pub use job::{StudyJob, side_by_side, stranger};
-pub use options::{Options, options_again, quoted, text_of_recorded};
+pub use options::{Options, open_input, options_again, quoted, text_of_recorded};
 pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
 pub use provenance::{provenance, version_number};
 pub use published::{Counterpart, Figure, PublishedError, beside, figures};

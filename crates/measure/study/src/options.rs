@@ -1,6 +1,7 @@
 //! What the user gave on the command line.
 
-use std::io::Read;
+use std::io::{self, IsTerminal, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use child::Input;
@@ -74,12 +75,12 @@ impl<'a> Options<'a> {
         self.bytes_of(LARGEST, path, "key log")
     }
 
-    /// The bytes of a file that an option names, at most `largest`.
+    /// The bytes of a file that an option names, at most `largest`. One byte more is read at most.
     ///
     /// # Errors
-    /// The file cannot be read, or is larger.
+    /// The file cannot be read, is a device, or is larger.
     pub fn bytes_of(&self, largest: u64, path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
-        let opened = Input::open(path).map_err(|error| unreadable(error, path, what))?;
+        let opened = open_input(path).map_err(|error| unreadable(error, path, what))?;
         bytes(opened, largest, path, what)
     }
 }
@@ -95,9 +96,7 @@ pub fn text_of_recorded(path: &Path, what: &str) -> Result<String, Problem> {
 }
 
 fn bytes(file: Input, largest: u64, path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
-    let mut bytes = Vec::new();
-    let mut file = file.take(largest.saturating_add(1));
-    file.read_to_end(&mut bytes).map_err(|error| unreadable(error, path, what))?;
+    let bytes = read_bounded(file, largest).map_err(|error| unreadable(error, path, what))?;
     if bytes.len() as u64 > largest {
         return Err(not_a(what, path, &format!("larger than {} MiB", largest >> 20)));
     }
@@ -108,10 +107,47 @@ fn text(bytes: Vec<u8>, path: &Path, what: &str) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|_| not_a(what, path, "not text"))
 }
 
-fn unreadable(error: std::io::Error, path: &Path, what: &str) -> Problem {
+fn unreadable(error: io::Error, path: &Path, what: &str) -> Problem {
     Problem::of(Fault::Caller, error)
         .while_doing(format!("the {what} {} cannot be read", path.display()))
         .with_remedy("name a file that you may read")
+}
+
+/// Opens a file or pipe for reading. `/dev/null` is an empty file, and a terminal is a pipe.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::InvalidInput`] for another device, which may have no end.
+pub fn open_input(path: &Path) -> io::Result<Input> {
+    let input = Input::open(path)?;
+    let facts = input.file().metadata()?;
+    let kind = facts.file_type();
+    let is_device = kind.is_block_device() || kind.is_char_device() && facts.rdev() != NULL;
+    match is_device && !input.file().is_terminal() {
+        true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device, not a file")),
+        false => Ok(input),
+    }
+}
+
+/// The device number of `/dev/null`: major 1, minor 3.
+const NULL: u64 = 0x103;
+/// Bytes that a buffer grows by at least.
+const STEP: usize = 64 << 10;
+
+/// Reads to the end, or to the first byte behind `largest`. The buffer grows by a quarter.
+fn read_bounded(mut file: Input, largest: u64) -> io::Result<Vec<u8>> {
+    let most = usize::try_from(largest).unwrap_or(usize::MAX).saturating_add(1);
+    // A file of procfs has no length.
+    let length = file.file().metadata().map_or(0, |facts| facts.len());
+    let mut room = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1).min(most);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.try_reserve_exact(room)?;
+        let read = Read::by_ref(&mut file).take(room as u64).read_to_end(&mut bytes)?;
+        if read < room || bytes.len() >= most {
+            return Ok(bytes);
+        }
+        room = (bytes.len() / 4).max(STEP).min(most - bytes.len());
+    }
 }
 
 fn not_a(what: &str, path: &Path, is: &str) -> Problem {
@@ -277,6 +313,39 @@ mod tests {
         let bytes = Options::none().bytes_of(LARGEST + 1, &path, "page").unwrap();
         assert_eq!(bytes.len() as u64, LARGEST + 1);
         assert!(Options::none().bytes_of(LARGEST, &path, "page").is_err());
+    }
+
+    #[test]
+    fn a_buffer_is_hardly_larger_than_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.har");
+        for length in [0, 1, 999_999, 1_000_000, 1_000_001, 3_000_000] {
+            std::fs::write(&path, vec![7; length]).unwrap();
+            let bytes = read_bounded(open_input(&path).unwrap(), 1_000_000).unwrap();
+            assert_eq!(bytes.len(), length.min(1_000_001));
+            assert!(bytes.capacity() <= 1_000_001, "{}", bytes.capacity());
+        }
+        // A pipe says no length.
+        let (from, mut to) = std::io::pipe().unwrap();
+        let writer = std::thread::spawn(move || {
+            let _ = std::io::Write::write_all(&mut to, &vec![7; 3_000_000]);
+        });
+        let from = File::from(std::os::fd::OwnedFd::from(from));
+        let bytes = read_bounded(from, 1_000_000).unwrap();
+        writer.join().unwrap();
+        assert_eq!(bytes.len(), 1_000_001);
+        assert!(bytes.capacity() <= 1_000_001, "{}", bytes.capacity());
+    }
+
+    #[test]
+    fn a_device_without_an_end_is_refused() {
+        let none = Options::none();
+        for device in ["/dev/zero", "/dev/urandom", "/dev/full"] {
+            let problem = none.text_of(Path::new(device), "plan").unwrap_err();
+            assert_eq!(problem.fault(), Fault::Caller);
+            assert!(problem.to_string().contains("it is a device"), "{problem}");
+        }
+        assert_eq!(none.text_of(Path::new("/dev/null"), "plan").unwrap(), "");
     }
 
     #[test]

@@ -89,8 +89,16 @@ impl Sinks {
         let networks = Prefixes::new(options.digest.prefix4, options.digest.prefix6)?;
         let anonymiser = options.hidden.anonymiser()?.with_networks(networks);
         let (captures, again) = (&options.captures, options.again);
-        let parquet =
-            options.parquet.map(|mut parquet| parquet.begin(captures, again).map(|()| parquet));
+        let mut parquet = options.parquet;
+        let begun = parquet.as_mut().map_or(Ok(()), |parquet| parquet.begin(captures, again));
+        let unsaved = match begun {
+            // What the captures hold is still shown.
+            Err(error) if error.is_lack_of_room() => {
+                parquet = None;
+                Some(Problem::from(error))
+            }
+            begun => begun.map(|()| None)?,
+        };
         Ok(Sinks {
             flattener: Flattener::new(run, anonymiser.networks()),
             anonymiser,
@@ -100,13 +108,13 @@ impl Sinks {
             }),
             digest: Digest::new(options.digest)?,
             json: options.json.map(JsonLines::new),
-            parquet: parquet.transpose()?,
+            parquet,
             gauges: None,
             now: None,
             translated: Translated::default(),
             listed: Vec::new(),
             unread: false,
-            unsaved: None,
+            unsaved,
         })
     }
 
@@ -208,7 +216,8 @@ impl Sinks {
             tickets.settle();
         }
         let saved = self.parquet.take().map_or(Ok(()), |parquet| parquet.finish().map(drop));
-        self.unsaved = written.err().or(saved.err().map(Problem::from));
+        let unsaved = self.unsaved.take().or(written.err());
+        self.unsaved = unsaved.or(saved.err().map(Problem::from));
     }
 
     /// Each connection with TLS in a line; `None` if there is none, or more than [`LISTED`].
