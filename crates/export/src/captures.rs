@@ -87,7 +87,6 @@ pub(crate) struct Captures {
     path: PathBuf,
     /// Its length before this run's captures.
     before: u64,
-    failed: Option<Error>,
 }
 
 impl Captures {
@@ -125,14 +124,8 @@ impl Captures {
                 known.push(entry);
             }
         }
-        let written = file.write_all(&lines).and_then(|()| file.sync_all());
-        let failed = written.map_err(Error::io(&path)).err();
-        Ok(Captures { file, path, before, failed })
-    }
-
-    /// Returns why the list could not be written: what is found is not lost by it.
-    pub(crate) fn failure(&mut self) -> Option<Error> {
-        self.failed.take()
+        file.write_all(&lines).and_then(|()| file.sync_all()).map_err(Error::io(&path))?;
+        Ok(Captures { file, path, before })
     }
 
     /// Takes this run's captures out again: none of their rows were written.

@@ -153,13 +153,8 @@ impl DataSet {
     pub fn finish(mut self) -> Result<Written, Error> {
         self.flush()?;
         let files = self.connections.files() + self.endings.files();
-        if let Some(mut captures) = self.captures.take() {
-            if let Some(error) = captures.failure() {
-                return Err(error);
-            }
-            if files == 0 {
-                captures.retract()?;
-            }
+        if let Some(captures) = self.captures.take().filter(|_| files == 0) {
+            captures.retract()?;
         }
         let (connections, endings) = (self.connections.rows(), self.endings.rows());
         Ok(Written { files, connections, endings })

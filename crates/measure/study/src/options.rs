@@ -330,7 +330,8 @@ mod tests {
         let writer = std::thread::spawn(move || {
             let _ = std::io::Write::write_all(&mut to, &vec![7; 3_000_000]);
         });
-        let from = File::from(std::os::fd::OwnedFd::from(from));
+        let from = std::fs::File::from(std::os::fd::OwnedFd::from(from));
+        let from = Input::of(from).unwrap();
         let bytes = read_bounded(from, 1_000_000).unwrap();
         writer.join().unwrap();
         assert_eq!(bytes.len(), 1_000_001);
