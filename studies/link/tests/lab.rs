@@ -16,9 +16,13 @@ fn measure(plan: &Value, folder: &Path, looks: Option<u32>) -> TestResult<End> {
     let mut plan = LinkStudy
         .recorded_plan(plan, &Default::default(), &Options::none())
         .map_err(|e| e.to_string())?;
-    let end = unattended_until("link", &plan.value(), folder, looks, |session| {
-        plan.measure(&mut session.in_lab(sleeping(plan.seed())))
-    });
+    let end = unattended_until(
+        "link",
+        &plan.value(),
+        folder,
+        looks.map(study::Until::Looks),
+        |session| plan.measure(&mut session.in_lab(sleeping(plan.seed()))),
+    );
     Ok(end.map_err(|problem| problem.to_string())?)
 }
 

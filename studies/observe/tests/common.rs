@@ -15,20 +15,26 @@ use observe::reading::{self, Reading, SinkOptions, Times, View};
 use serde_json::Value;
 use study::{End, Options, Study, Watcher, unattended_until};
 
-/// Measures a plan into a folder, or what a folder lacks, stopped when it has looked so many times whether it is.
+/// Measures a plan into a folder, or what a folder lacks, stopped after so many steps.
 pub fn measure(
     plan: &Value,
     folder: &Path,
     captures: Option<PathBuf>,
-    looks: Option<u32>,
+    steps: Option<u32>,
 ) -> TestResult<End> {
     let mut plan = Lab
         .recorded_plan(plan, &Default::default(), &Options::none())
         .map_err(|e| e.to_string())?;
-    let end = unattended_until("observe", &plan.value(), folder, looks, |session| {
-        let session = session.keeping_captures(captures);
-        plan.measure(&mut session.in_lab(sleeping(plan.seed())))
-    });
+    let end = unattended_until(
+        "observe",
+        &plan.value(),
+        folder,
+        steps.map(study::Until::Steps),
+        |session| {
+            let session = session.keeping_captures(captures);
+            plan.measure(&mut session.in_lab(sleeping(plan.seed())))
+        },
+    );
     Ok(end.map_err(|problem| problem.to_string())?)
 }
 

@@ -93,8 +93,8 @@ fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
     let plan = json!({ "seed": 72, "sweeps": [{ "name": "each" }] });
-    // Asked before all, and before each batch: the third time it stops, after one batch.
-    assert_eq!(measure(&plan, &results, None, Some(3))?, End::Interrupted);
+    // Servers, tickets, the first batch, the second.
+    assert_eq!(measure(&plan, &results, None, Some(4))?, End::Interrupted);
     let first = Run::open(&results)?;
     assert_eq!(first.samples.len(), 12);
     assert_eq!(measure(&plan, &results, None, None)?, End::Complete);

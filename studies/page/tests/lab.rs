@@ -26,10 +26,16 @@ fn measure_keeping(
     let mut plan = PageStudy
         .recorded_plan(plan, &Default::default(), &Options::none())
         .map_err(|e| e.to_string())?;
-    let end = unattended_until("page", &plan.value(), folder, looks, |session| {
-        let session = session.keeping_captures(captures.map(Path::to_owned));
-        plan.measure(&mut session.in_lab(sleeping(plan.seed())))
-    });
+    let end = unattended_until(
+        "page",
+        &plan.value(),
+        folder,
+        looks.map(study::Until::Looks),
+        |session| {
+            let session = session.keeping_captures(captures.map(Path::to_owned));
+            plan.measure(&mut session.in_lab(sleeping(plan.seed())))
+        },
+    );
     Ok(end.map_err(|problem| problem.to_string())?)
 }
 

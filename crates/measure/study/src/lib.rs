@@ -39,7 +39,7 @@ pub use reasons::{LONGEST_REASON, reason_among};
 pub use session::{End, Expected, GRACE, Session, Watcher, about};
 pub use sweep::{Number, Sweep};
 pub use threads::threads;
-pub use unattended::{Nobody, unattended, unattended_until};
+pub use unattended::{Nobody, Until, unattended, unattended_until};
 
 use std::time::Duration;
 

@@ -15,21 +15,41 @@ use crate::{End, Session, Watcher};
 pub struct Nobody {
     /// What makes the result worth less.
     pub warning: Option<String>,
-    /// How many times more it is asked before it stops the measuring; none: it never does.
-    looks: Cell<Option<u32>>,
+    /// When it stops the measuring; none: it never does.
+    until: Cell<Option<Until>>,
+}
+
+/// When a study that nobody follows is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// At this look at the wish to stop.
+    Looks(u32),
+    /// At the first look after so many steps were told.
+    Steps(u32),
+}
+
+impl Until {
+    fn counted(self, is_look: bool) -> Until {
+        match self {
+            Until::Looks(left) if is_look => Until::Looks(left.saturating_sub(1)),
+            Until::Steps(left) if !is_look => Until::Steps(left.saturating_sub(1)),
+            same => same,
+        }
+    }
 }
 
 impl Watcher for Nobody {
     fn progress(&mut self, _: &str, done: Duration, total: Duration) {
+        self.until.set(self.until.get().map(|until| until.counted(false)));
         if done > total {
             self.warning(&format!("{done:?} of {total:?} are said to have passed"), None);
         }
     }
 
     fn interrupted(&self) -> bool {
-        let left = self.looks.get().map(|looks| looks.saturating_sub(1));
-        self.looks.set(left);
-        left == Some(0)
+        let left = self.until.get().map(|until| until.counted(true));
+        self.until.set(left);
+        matches!(left, Some(Until::Looks(0) | Until::Steps(0)))
     }
 
     fn warning(&mut self, what: &str, _: Option<&str>) {
@@ -58,7 +78,7 @@ pub fn unattended(
     }
 }
 
-/// Measures what a folder lacks of a plan, stopped when it has looked so many times whether it is: for tests.
+/// Measures what a folder lacks of a plan, stopped as `until` says: for tests.
 ///
 /// # Errors
 /// Those of `measure` and of the folder; a warning.
@@ -66,7 +86,7 @@ pub fn unattended_until(
     study: &'static str,
     plan: &Value,
     folder: &Path,
-    looks: Option<u32>,
+    until: Option<Until>,
     measure: impl FnOnce(Session<'_>) -> Result<End, Problem>,
 ) -> Result<End, Problem> {
     let (plan, begun) = (json!({ study: plan }), record::Session::begin(false));
@@ -76,7 +96,7 @@ pub fn unattended_until(
     } else {
         (Recorder::create(folder, Manifest::new(plan, begun))?, Finished::default())
     };
-    let mut nobody = Nobody { looks: Cell::new(looks), ..Nobody::default() };
+    let mut nobody = Nobody { until: Cell::new(until), ..Nobody::default() };
     let end = measure(Session::new(study, &mut recorder, &finished, &mut nobody))?;
     recorder.finish()?;
     match nobody.warning {
