@@ -116,7 +116,7 @@ impl ClientPlan {
 /// Makes one connection by `plan`.
 ///
 /// # Errors
-/// Every kind of [`Failure`](crate::Failure); the attempt's socket is closed by then. A closed UDP port
+/// Every kind of [`Failure`]; the attempt's socket is closed by then. A closed UDP port
 /// is one that does not answer, since QUIC does not trust ICMP: it times out.
 pub async fn connect(plan: ClientPlan) -> Attempt {
     let takes_opening =
