@@ -4,7 +4,7 @@
 //! the comparisons (Holm 1979), and says which group beats every other, if one does. The test of two groups is
 //! the exact sign test on the pairs; its interval for the median ratio or difference lies between order
 //! statistics. Both hold for any distribution: two modes, heavy tails, ties. [`Words`] make a sentence of a
-//! verdict, [`placebo`] measures how often a ranking without any difference names a winner.
+//! verdict, [`placebo()`] measures how often a ranking without any difference names a winner.
 //!
 //! | pairs | verdict of two groups |
 //! |---|---|
