@@ -48,7 +48,7 @@ pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
         diagnostics.warning_with_remedy(format!("{folder}: {untraceable}"), remedy.as_deref());
     }
     let text = Options::none().text_of(&args.markdown, "Markdown file")?;
-    let new = rewritten(&text, &texts(&results)?)?;
+    let new = rewritten(&text, &texts(&results, &text)?)?;
     let shown = args.markdown.display();
     if args.check && new != text {
         diagnostics.warning(format!("{shown} does not say what the results say"));
@@ -65,7 +65,7 @@ pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
 
 /// What the results say, by the names of the marks: each study's tables, its first sentence as
 /// `STUDY-headline`, and what stands beside the published figures as `STUDY-published`.
-fn texts(results: &Results) -> Result<Vec<(String, String)>, Problem> {
+fn texts(results: &Results, page: &str) -> Result<Vec<(String, String)>, Problem> {
     let mut texts = Vec::new();
     for found in &results.found {
         for (name, markdown) in found.findings.markdown()? {
@@ -75,8 +75,11 @@ fn texts(results: &Results) -> Result<Vec<(String, String)>, Problem> {
         texts
             .extend(headline.map(|line| (format!("{}-headline", found.study.name()), line + "\n")));
         texts.push((format!("{}-published", found.study.name()), published(found, results)?));
-        let power = power::markdown(found.findings.as_ref());
-        texts.extend(power.map(|text| (format!("{}-power", found.study.name()), text)));
+        // A thousand draws of each ranking take seconds: only where they are wanted.
+        let power = format!("{}-power", found.study.name());
+        if page.contains(&begin(&power)) {
+            texts.extend(power::markdown(found.findings.as_ref()).map(|text| (power, text)));
+        }
     }
     Ok(texts)
 }
