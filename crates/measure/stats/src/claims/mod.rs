@@ -22,7 +22,7 @@ mod words;
 
 pub use compared::{Compared, Comparisons, Scale, Verdict};
 pub use interval::pairs_needed;
-pub use placebo::{Placebo, placebo, shuffled};
+pub use placebo::{Placebo, placebo};
 pub use words::{Words, percent};
 
 /// Chance of a false claim in a whole ranking.

@@ -51,11 +51,6 @@ pub fn placebo(ranking: &Ranking, times: u32, seed: u64) -> Placebo {
 }
 
 /// Returns the ranking with the labels within each pair drawn anew: no group can be better.
-#[must_use]
-pub fn shuffled(ranking: &Ranking, seed: u64) -> Ranking {
-    with_drawn_labels(ranking, &mut Pcg64Mcg::seed_from_u64(seed))
-}
-
 fn with_drawn_labels(ranking: &Ranking, random: &mut Pcg64Mcg) -> Ranking {
     let mut drawn = ranking.clone();
     let pairs = ranking.groups.iter().map(|group| group.values.len()).max().unwrap_or(0);

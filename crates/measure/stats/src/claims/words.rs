@@ -8,9 +8,9 @@ const NAMED: usize = 4;
 /// The words of one kind of ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
-    /// Of the winner, as "is fastest".
+    /// Verb of the winner, as "is fastest".
     pub wins: &'static str,
-    /// Of the others, as "slower".
+    /// Word for the others, as "slower".
     pub behind: &'static str,
     /// Unit of repetition in the plural, as "loads".
     pub pairs: &'static str,
