@@ -89,7 +89,7 @@ impl Comments {
     }
 }
 
-/// What happened with which frame.
+/// Events by frame.
 fn milestones(connection: &Connection) -> Vec<(Time, String)> {
     let mut steps: Vec<(Option<Time>, String)> = Vec::new();
     let mut step = |at: Option<Time>, text: &str| steps.push((at, text.to_owned()));

@@ -65,7 +65,7 @@ pub struct ServerChoice {
 #[derive(Clone, Debug, Default)]
 pub struct Witness(Arc<Mutex<Notes>>);
 
-/// What a [`Witness`] noted.
+/// Notes of a [`Witness`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// The server's certificates (DER), leaf first.

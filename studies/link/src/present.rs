@@ -153,7 +153,7 @@ impl Findings {
         self.ranked(Better::Less, of, |row| &row.turns.median_us)
     }
 
-    /// Ranks the protocols by what they bear, or else by the delay that they add.
+    /// Ranks the protocols by throughput, or else by delay.
     fn best(&self) -> Option<String> {
         let first = self.usual().first().copied()?;
         let frame = first.point.frame;

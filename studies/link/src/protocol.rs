@@ -8,7 +8,7 @@ use fault::{Explain, Fault};
 use seclink::path::{Cipher, Protection};
 use thiserror::Error;
 
-/// What protects the frames and with what: `macsec`, `esp:aes-cbc-128-sha1`.
+/// Protection of the frames and its cipher: `macsec`, `esp:aes-cbc-128-sha1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Protocol {
     /// What protects the frames.

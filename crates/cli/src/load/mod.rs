@@ -130,7 +130,7 @@ fn options(args: &LoadArgs, diagnostics: &Diagnostics) -> Result<Options, Proble
     Ok(options)
 }
 
-/// What each connection carries.
+/// Sets the requests of each connection.
 fn request(args: &LoadArgs, options: &mut Options) -> Result<(), Problem> {
     let (target, work) = (&args.target, &args.work);
     let wrong = |text: &str, remedy: &str| {

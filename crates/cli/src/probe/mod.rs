@@ -275,7 +275,7 @@ fn before_tls(report: &Report) -> Option<String> {
     Some(format!("{time:.1} ms for {}, within the TLS times below", steps.join(" and ")))
 }
 
-/// What the measured handshakes of TLS 1.3 cost more, if they do.
+/// Returns the note on a HelloRetryRequest in the measured handshakes of TLS 1.3.
 fn retried(report: &Report) -> &'static str {
     let mode = report.mode(Mode::Tls13);
     let retried = mode.is_some_and(|mode| mode.verdict.is_supported() && mode.hello_retry_request);

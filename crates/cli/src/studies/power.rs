@@ -1,4 +1,4 @@
-//! What samples could have shown: the smallest difference, and how many more samples the margin needs.
+//! Power of samples: the smallest difference that they could show, and the repeats that the margin needs.
 
 use report::{Caution, Inline, Note};
 use stats::claims::{Leaders, Ranked, Ranking, percent, placebo};
@@ -29,7 +29,7 @@ pub fn caution(findings: &dyn Findings) -> Option<Caution> {
     })
 }
 
-/// More repeats than this are told as more than so many.
+/// Largest number of repeats that is written out.
 const MOST_REPEATS: usize = 10_000;
 
 /// Returns a number of repeats in words.
@@ -43,8 +43,8 @@ fn repeats(needed: usize) -> String {
 /// Draws of labels for a ranking's rate of false claims.
 const DRAWS: u32 = 1000;
 
-/// Returns a table of the rankings for Markdown, with the rate at which each names a winner where there is none:
-/// labels drawn at random within pairs of these samples. `None` without a ranking.
+/// Returns a table of the rankings for Markdown, with each one's rate of false claims: how often it names a winner
+/// when labels are drawn at random within pairs. `None` without a ranking.
 pub fn markdown(findings: &dyn Findings) -> Option<String> {
     let head = "| ranking | comparisons | difference shown | repeats for 5 % | false claims |\n|---|---|---|---|---|\n";
     let row = |(title, ranking): &(String, Ranking)| {

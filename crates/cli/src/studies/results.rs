@@ -91,12 +91,12 @@ impl Counts {
     }
 }
 
-/// What changes the texts of results before they are summed up.
+/// Changes to the texts of results before they are summed up.
 #[derive(Clone, Copy)]
 pub struct Texts {
-    /// Of the manifest.
+    /// The change to the manifest.
     pub manifest: fn(Manifest) -> Result<Manifest, Problem>,
-    /// Of a sample.
+    /// The change to a sample.
     pub sample: fn(Sample) -> Result<Sample, Problem>,
 }
 

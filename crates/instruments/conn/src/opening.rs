@@ -1,4 +1,4 @@
-//! What is said on a TCP connection before TLS: to a proxy, and for STARTTLS.
+//! The dialogs on a TCP connection before TLS: with a proxy, and for STARTTLS.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::Failure;
 /// Bytes read in one call.
 const READ_SIZE: usize = 4096;
 
-/// What is said on a TCP connection before TLS.
+/// The dialogs on a TCP connection before TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The proxy that the TCP connection leads to; it opens the one to the server.
@@ -75,7 +75,7 @@ impl FirstBytes {
 /// TLS. Gives up after `patience`.
 ///
 /// # Errors
-/// Those of a TCP connection; [`Failure::Proxy`] and [`Failure::Starttls`].
+/// The failures of a TCP connection; [`Failure::Proxy`] and [`Failure::Starttls`].
 pub async fn open(
     address: SocketAddr,
     opening: Option<&Opening>,
@@ -127,7 +127,7 @@ struct Pipe<'a> {
     deadline: Instant,
 }
 
-/// What a read came to.
+/// Outcome of a read.
 enum Read {
     Bytes(Vec<u8>),
     End,

@@ -19,7 +19,7 @@ pub struct ClientPlan {
     pub server: SocketAddr,
     /// What carries the connection, and the TLS client on it.
     pub transport: ClientTransport,
-    /// What is said on the TCP connection before TLS; `None` is nothing. With a proxy, `server` is the
+    /// The dialogs on the TCP connection before TLS, if any. With a proxy, `server` is the
     /// proxy's address. The kernel's TCP without Fast Open only.
     pub opening: Option<Arc<Opening>>,
     /// The ticket to resume by; it is used up.

@@ -1,4 +1,4 @@
-//! What is said before TLS, as state machines: bytes in, bytes out, no sockets.
+//! The dialogs before TLS as state machines: bytes in, bytes out, no sockets.
 //!
 //! A [`Dialog`] asks a server to change to TLS, by the rules of its [`Protocol`]. A
 //! [`proxy::Tunnel`] asks a proxy for a connection to the server. Both hold at most 64 KiB of input.

@@ -139,7 +139,7 @@ fn some_of(names: &[String]) -> String {
 }
 
 impl ChainFault {
-    /// What to do about it, as an imperative without a full stop.
+    /// Returns the advice, as an imperative without a full stop.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {

@@ -214,7 +214,7 @@ impl Digest {
         &self.options
     }
 
-    /// What the capture has twice, and whether it has one clock.
+    /// Copies in the capture, and differences of its clocks.
     #[must_use]
     pub fn twice(&self) -> Twice {
         self.twice

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tracker::Connection;
 use units::counted;
 
-/// What a capture has twice, and whether it has one clock.
+/// Copies in a capture, and differences of its clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Twice {
     /// Connections whose frames were captured more than once.

@@ -233,7 +233,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     notes
 }
 
-/// What the capture has twice, and clocks that differ.
+/// Says what the capture has twice, and which clocks differ.
 fn twice(twice: &Twice) -> Vec<Caution> {
     let note = |(what, remedy): (String, String)| Note::warning(what, remedy);
     let mut notes = Vec::new();

@@ -37,7 +37,7 @@ impl Told {
     }
 }
 
-/// The last handshakes, by what both sides' randoms make of them, in bounded memory.
+/// The last handshakes by both sides' randoms, in bounded memory.
 #[derive(Debug, Default)]
 pub(super) struct Translated {
     told: HashMap<u64, Told>,
@@ -47,7 +47,7 @@ pub(super) struct Translated {
 }
 
 impl Translated {
-    /// Whether a connection carries a handshake of which another connection has told.
+    /// Whether another connection has carried this handshake before.
     pub(super) fn is_told(&mut self, connection: &Connection) -> bool {
         let tls = connection.tls.as_ref();
         let known = tls.and_then(|tls| Some((tls.identity?, tls.client_hello?, tls.server_hello?)));

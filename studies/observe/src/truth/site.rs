@@ -152,7 +152,7 @@ impl Site {
     }
 
     /// As many connections to each target that is brought tickets, for these, by each population. The
-    /// ends of these connections, which are none that count; `None` once `stop` says so.
+    /// ends of these connections, which are not counted; `None` once `stop` says so.
     pub(super) fn fetch_tickets(
         &mut self,
         counts: &BTreeMap<Target, u32>,

@@ -377,7 +377,7 @@ mod tests {
         Path::symmetric("50ms".parse().unwrap()).with_rate(rate)
     }
 
-    /// Ten seconds of a download of so many Mbit/s.
+    /// Ten seconds of a download at a rate in Mbit/s.
     fn download(mbit: u64) -> (Seen, pump::Stats) {
         let bytes = mbit * 10_000_000 / 8;
         let info = TcpInfo {

@@ -12,7 +12,7 @@ use super::{Flow, Seen, Way};
 
 /// Time from one look to the next.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Looking may take this share of the time at most: one part of so many.
+/// Looking may take one part in this many of the time.
 const SHARE: u32 = 20;
 /// Most connections of one way that are kept.
 const MOST: usize = 4096;
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(largest.info.bytes_acknowledged, 9000);
         assert_eq!((largest.receive_buffer, largest.window), (131_072, 65_000));
         assert_eq!(largest.congestion_window, 14_480);
-        // One that sends nothing is none of this way's.
+        // A socket that sends nothing belongs to the other direction.
         note(&mut way, &[peer], &[]);
         assert_eq!(way.flows.len(), 2);
     }

@@ -21,7 +21,7 @@ impl Target {
         }
     }
 
-    /// What is said before TLS; `None` is nothing.
+    /// Returns the dialogs before TLS, if any.
     pub(super) fn opening(&self) -> Option<Arc<Opening>> {
         let Target { proxy, starttls, port, .. } = self;
         (proxy.is_some() || starttls.is_some()).then(|| {

@@ -24,7 +24,7 @@ const PATIENT_ROUND_TRIPS: u32 = 20;
 /// The groups of a browser's hello: RFC 8446 §4.2.7, draft-ietf-tls-ecdhe-mlkem.
 pub(super) const BROWSER_GROUPS: [NamedGroup; 4] =
     [NamedGroup(0x11ec), NamedGroup(0x001d), NamedGroup(0x0017), NamedGroup(0x0018)];
-/// Those of a small hello.
+/// The groups of a small hello.
 pub(super) const SMALL_GROUPS: [NamedGroup; 3] =
     [NamedGroup(0x001d), NamedGroup(0x0017), NamedGroup(0x0018)];
 
@@ -38,7 +38,7 @@ pub(super) fn all_groups() -> Vec<NamedGroup> {
     names.split_whitespace().filter_map(named_group).collect()
 }
 
-/// What was tried and seen at one address.
+/// All tries at one address, and their answers.
 pub(super) struct Investigation {
     address: SocketAddr,
     opening: Option<Arc<Opening>>,
@@ -53,14 +53,14 @@ pub(super) struct Investigation {
     pub chain: Vec<Vec<u8>>,
     /// The names of the certificate that the server shows without a name.
     names: Vec<String>,
-    /// What a browser's hello negotiates, or the first hello that works.
+    /// The outcome of a browser's hello, or of the first hello that works.
     pub offer: Option<OfferReport>,
     /// Whether the server asked for a client certificate.
     pub asked: bool,
 }
 
 impl Investigation {
-    /// Of an address, before anything is tried.
+    /// Returns the investigation of an address before any try.
     pub fn new(
         target: &Target,
         address: SocketAddr,

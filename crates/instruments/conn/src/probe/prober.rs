@@ -40,7 +40,7 @@ pub(super) struct Prober<'a> {
     pub(super) results: BTreeMap<usize, ModeResult>,
     pub(super) path: PathReport,
     pub(super) min_rtt: Option<Duration>,
-    /// What the first measured handshake said of the certificate.
+    /// The first measured handshake's verdict on the certificate.
     pub(super) trusted: Option<Result<(), String>>,
 }
 

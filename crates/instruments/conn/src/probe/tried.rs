@@ -1,4 +1,4 @@
-//! What was tried at a server, and how it answered.
+//! Tries at a server, and its answers.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Hello {
     Everything,
     /// All that IANA has registered, from SSL 3.0 to TLS 1.2; the handshake is not completed.
     Old,
-    /// That of the measured connections.
+    /// The hello of the measured connections.
     Measured(Version),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Hello {
     }
 }
 
-/// What a handshake negotiated.
+/// Outcome of a negotiation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Negotiated {
     /// The version.
@@ -64,7 +64,7 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
-    /// Of a server's choice, and no certificate.
+    /// Returns a server's choice, without a certificate.
     #[must_use]
     pub fn of(choice: ServerChoice) -> Self {
         Negotiated {
@@ -166,7 +166,7 @@ impl Answer {
         }
     }
 
-    /// What was negotiated, as far as it is known.
+    /// Returns the outcome of the negotiation, as far as it is known.
     #[must_use]
     pub const fn negotiated(&self) -> Option<&Negotiated> {
         match self {

@@ -65,13 +65,13 @@ named! {
 pub struct Finding {
     /// The kind.
     pub kind: Kind,
-    /// What was seen, as a sentence without a full stop.
+    /// The observation, as a sentence without a full stop.
     pub text: String,
-    /// What to do, as an imperative without a full stop.
+    /// The advice, as an imperative without a full stop.
     pub remedy: String,
 }
 
-/// What the verdict must know beside the tries.
+/// Facts that the verdict needs beside the tries.
 #[derive(Debug, Clone)]
 pub struct About {
     /// The TCP port.
@@ -124,7 +124,7 @@ impl Seen<'_> {
         self.tried.iter().filter(move |one| one.hello == hello).map(|one| &one.answer)
     }
 
-    /// What the first completed handshake of such a hello negotiated.
+    /// Returns the negotiation of the first completed handshake of such a hello.
     fn completed(&self, hello: Hello) -> Option<&Negotiated> {
         self.answers(hello).filter(|answer| answer.is_completed()).find_map(Answer::negotiated)
     }

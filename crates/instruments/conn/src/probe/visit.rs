@@ -23,7 +23,7 @@ const AFTERWARDS: Duration = Duration::from_millis(500);
 /// How long a server may take to speak first.
 const GREETING: Duration = Duration::from_secs(1);
 
-/// What one connection saw.
+/// Outcome of one connection.
 #[derive(Debug, Clone)]
 pub(super) struct Visit {
     /// The server's answer.
@@ -41,7 +41,7 @@ pub(super) struct Visit {
 pub(super) struct Way<'a> {
     /// The server's address, or its proxy's.
     pub address: SocketAddr,
-    /// What is said before TLS.
+    /// The dialogs before TLS.
     pub opening: Option<&'a Opening>,
 }
 

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Kind, Stage};
 use crate::h2::{Outcome, Violation, code};
 use crate::tally::Tally;
 
-/// What outcomes need to be counted.
+/// Facts that the counting of outcomes needs.
 struct Count<'a> {
     tally: &'a mut Tally,
     unprocessed: &'a mut Vec<u64>,

@@ -22,7 +22,7 @@ use crate::options::{Close, Options};
 use crate::tally::{Censored, Tally, Times};
 use crate::{schedule, socket, tickets};
 
-/// What a worker's connections share.
+/// State that a worker's connections share.
 pub(crate) struct Tools<'a> {
     pub(crate) options: &'a Options,
     pub(crate) address: SocketAddr,
@@ -54,7 +54,7 @@ impl Tools<'_> {
     }
 }
 
-/// What comes of looking at a connection.
+/// Outcome of a look at a connection.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// It waits for the server.

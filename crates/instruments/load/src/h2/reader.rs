@@ -61,7 +61,7 @@ impl Violation {
     }
 }
 
-/// What a frame says.
+/// Content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
     Settings(Settings<'a>),

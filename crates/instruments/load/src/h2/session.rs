@@ -32,7 +32,7 @@ pub(crate) struct Stream {
     received: u32,
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The head of its response is there.

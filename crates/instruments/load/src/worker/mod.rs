@@ -51,7 +51,7 @@ pub(crate) struct Reported {
     pub(crate) alike: Mutex<Alike>,
 }
 
-/// What ends a worker before its time.
+/// Reason for an early end of a worker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stops<'a> {
     /// From elsewhere.

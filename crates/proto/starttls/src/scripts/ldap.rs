@@ -52,7 +52,7 @@ impl Script for Ldap {
     }
 }
 
-/// What an ExtendedResponse says.
+/// Content of an ExtendedResponse.
 struct Response {
     id: u8,
     code: u8,

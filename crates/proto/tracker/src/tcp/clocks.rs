@@ -6,7 +6,7 @@ use super::TcpFlow;
 use crate::record::ClockOffset;
 use crate::side::{Pair, Sender};
 
-/// What the acknowledgments of both sides say of their clocks.
+/// Difference of both sides' clocks, by their acknowledgments.
 #[derive(Debug, Default)]
 pub(super) struct Clocks {
     /// The shortest time from bytes of the peer to their acknowledgment, nanoseconds; negative where

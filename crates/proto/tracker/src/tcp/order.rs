@@ -22,7 +22,7 @@ struct Waiting {
     /// Header, options, and the payload as far as wanted.
     bytes: Box<[u8]>,
     payload_len: usize,
-    /// What it acknowledges.
+    /// Its acknowledgment.
     acknowledged: Option<SeqNumber>,
     end: SeqNumber,
     mark: Mark,
@@ -46,7 +46,7 @@ impl Queue {
     }
 }
 
-/// What waits for its cause.
+/// Segments that wait for their cause.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// Whether the connection's beginning was captured, and something of it is still wanted.
